@@ -259,7 +259,7 @@ def measure(case: Case, updates: int) -> Outcome:
             found.turned.append(local_rotations(figure))
             found.met.append(figure.poise.last_reached)
         found.handler = list(handled)
-        found.iterations = [solution.iterations for solution, _ in (*solved, *followed)]
+        found.iterations = [iterations for iterations, _ in (*solved, *followed)]
         found.solving = [seconds for _, seconds in (*solved, *followed)]
         while live._poll() == live.STEP_PAUSE:  # until the body has come to rest under the tool
             pass

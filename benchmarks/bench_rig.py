@@ -15,22 +15,22 @@ is therefore also given the hips where they belong, and so is ours, for comparis
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import degrees, radians
+from math import radians
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
-from unittest.mock import patch
 
 import bpy
 import numpy as np
 from bpy.types import Object
 from mathutils import Matrix
 
-from benchmarks.page import VERDICTS, Columns, arguments, listed, progress, publish, tabled
+from benchmarks.page import arguments, progress, publish, told
 from benchmarks.rigs import FloatArray, add_on, basic_human
+from benchmarks.timing import timed, watching
 from blender_ik_addon.core.model.euler import order_index
 from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_euler
 from blender_ik_addon.scene import posing
@@ -67,6 +67,11 @@ class Limits(NamedTuple):
     bone: str
     ranges: tuple[Range | None, Range | None, Range | None]
     what: str  # Of the body, in its own words; all that the three ranges add up to
+
+    @property
+    def cells(self) -> str:
+        """The ranges as cells of a table."""
+        return " | ".join("–" if of is None else f"{of[0]:g} … {of[1]:g}" for of in self.ranges)
 
 
 def read_limits() -> Iterator[Limits]:
@@ -212,9 +217,9 @@ class Outcome:
     """Largest excess over a limit as the solver takes limits [rad]; at most 0 inside."""
     channels_beyond: float
     """The same of the angles about x, y and z [rad]."""
-    solve_time: float = 0.0
+    solve_time: float | None = None
     """Of the solver alone [s], where it can be told."""
-    iterations: int = 0
+    iterations: int | None = None
     message: str = ""
 
     @property
@@ -258,24 +263,11 @@ def solve_ours(figure: Any, targets: FloatArray, hips: DrawnPose | None) -> Outc
     """Solve one pose from rest through the script door, targets (E, 4, 4); the hips begin as in `hips`."""
     put(figure, hips, hips_alone=True)
     aim((effector.target for effector in figure.poise.effectors), targets)
-    times: list[float] = []
-    iterations: list[int] = []
-    solve = posing.solve
-
-    def watched(*arguments: Any, **options: Any) -> Any:
-        began = time.process_time()
-        solution = solve(*arguments, **options)
-        times.append(time.process_time() - began)
-        iterations.append(solution.iterations)
-        return solution
-
-    with patch.object(posing, "solve", watched):
-        began = time.process_time()
-        report = posing.solve_pose(figure)
-        seconds = time.process_time() - began
+    with watching(posing, "solve") as solves:
+        report, seconds = timed(posing.solve_pose, figure)
     beyond = beyond_limits(np.array([figure.pose.bones[limits.bone].rotation_euler[:] for limits in LIMITS]))
-    found = misses(figure, targets)
-    return Outcome(*found, seconds, beyond, beyond, sum(times), sum(iterations), report.message)
+    iterations, times = (sum(part) for part in zip(*solves, strict=True))
+    return Outcome(*misses(figure, targets), seconds, beyond, beyond, times, iterations, report.message)
 
 
 # Blender's
@@ -346,9 +338,8 @@ def solve_blenders(
     lengths = np.array([figure.data.bones[name].length for name in EFFECTORS])
     ends[:, :3, 3] += lengths[:, None] * targets[:, :3, 1]
     aim(tails.values(), ends)
-    began = time.process_time()
-    bpy.context.evaluated_depsgraph_get().update()
-    seconds, turns = time.process_time() - began, own_turns(figure)
+    _, seconds = timed(lambda: bpy.context.evaluated_depsgraph_get().update())
+    turns = own_turns(figure)
     beyond = max(map(beyond_for_blender, LIMITS, turns))
     channels = beyond_limits(euler_from_matrix(turns, order_index(ORDER)))
     return Outcome(*misses(figure, targets), seconds, beyond, channels)
@@ -364,7 +355,7 @@ class Row:
     """One solver over its poses."""
 
     label: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: list[Outcome]
     slack: float = MATRIX_SLACK  # Up to which an excess over a limit is no violation [rad]
     hips_placed: bool = False
 
@@ -374,45 +365,30 @@ class Row:
 
     @property
     def inside(self) -> float:
-        """Part of the poses that are reached inside the limits [%]."""
-        return 100.0 * float(np.mean(self.values("reached") & (self.values("beyond") <= self.slack)))
+        """Part of the poses that are reached inside the limits [1]."""
+        return float(np.mean(self.values("reached") & (self.values("beyond") <= self.slack)))
 
     @property
     def time(self) -> float:
-        """Median for a pose [ms]."""
-        return 1e3 * float(np.median(self.values("whole_time")))
-
-    def exceeding(self, name: str) -> str:
-        """How many poses are beyond limits, and by how much at most."""
-        beyond = self.values(name)
-        return f"{(beyond > self.slack).sum()} (by {degrees(max(float(beyond.max()), 0.0)):.2g}°)"
-
-    def missed(self, of: Callable[[FloatArray], Any]) -> str:
-        """The worst effector of each pose, the median or the largest of that."""
-        distance, angle = (of(self.values(name).max(axis=1)) for name in ("distances", "angles"))
-        return f"{1e3 * distance:.3g} mm, {degrees(angle):.2g}°"
+        """Median for a pose [s]."""
+        return float(np.median(self.values("whole_time")))
 
     @property
-    def alone(self) -> str:
-        """The solver's own part, where it can be told."""
-        if not self.label.startswith(OURS):
-            return "–"
-        median = 1e3 * np.median(self.values("solve_time"))
-        return f"{median:.1f} ({np.median(self.values('iterations')):.0f} iterations)"
+    def worst(self) -> SimpleNamespace:
+        """Of the worst effector of each pose: distances [m] and angles [rad], (P,) each."""
+        distances, angles = (self.values(name).max(axis=1) for name in ("distances", "angles"))
+        return SimpleNamespace(distances=distances, angles=angles)
 
-
-COLUMNS: Final[Columns[Row]] = (
-    ("solver", lambda row: row.label),
-    ("poses", lambda row: str(len(row.outcomes))),
-    ("reached", lambda row: f"{100.0 * row.values('reached').mean():.1f} %"),
-    ("of that inside limits", lambda row: f"{row.inside:.1f} %"),
-    ("worst miss of a pose, median", lambda row: row.missed(np.median)),
-    ("largest", lambda row: row.missed(np.max)),
-    ("ms a pose, median (mean)", lambda row: f"{row.time:.1f} ({1e3 * row.values('whole_time').mean():.1f})"),
-    ("of that solver", lambda row: row.alone),
-    ("beyond limits", lambda row: row.exceeding("beyond")),
-    ("channels beyond", lambda row: row.exceeding("channels_beyond")),
-)
+    @property
+    def exceeding(self) -> SimpleNamespace:
+        """How many poses are beyond limits, and by how much at most [rad]; the same of the channels."""
+        beyond, channels = self.values("beyond"), self.values("channels_beyond")
+        return SimpleNamespace(
+            count=int((beyond > self.slack).sum()),
+            most=max(float(beyond.max()), 0.0),
+            channels=int((channels > self.slack).sum()),
+            channels_most=max(float(channels.max()), 0.0),
+        )
 
 
 def rows(poses: int, only: str) -> Iterator[Row]:
@@ -425,7 +401,7 @@ def rows(poses: int, only: str) -> Iterator[Row]:
     for label, placed in ((OURS, False), (OURS_PLACED, True)):
         if only in label:
             found = [solve_ours(figure, targets[i], drawn[i] if placed else None) for i in range(poses)]
-            yield Row(label, tuple(found), slack=LIMIT_SLACK, hips_placed=placed)
+            yield Row(label, found, slack=LIMIT_SLACK, hips_placed=placed)
     for setting in SETTINGS:
         if only in setting.label:
             placed = setting.hips_placed
@@ -436,87 +412,57 @@ def rows(poses: int, only: str) -> Iterator[Row]:
                     solve_blenders(figure, tails, targets[i], drawn[i] if placed else None)
                     for i in range(max(1, round(poses * setting.part)))
                 ]
-            yield Row(setting.label, tuple(found), hips_placed=placed)
+            yield Row(setting.label, found, hips_placed=placed)
 
 
-def verdicts(measured: Sequence[Row]) -> list[tuple[str, bool | None]]:
-    """What is wanted of ours and whether it is so; None where it is no more than said."""
+def verdicts(measured: Sequence[Row]) -> dict[str, list[SimpleNamespace]]:
+    """What is wanted of ours and whether it is so, as far as it was measured: lists of one entry or none."""
     of_label = {row.label: row for row in measured}
-    if OURS not in of_label:
-        return []
-    ours = of_label[OURS]
-    beyond = int((ours.values("beyond") > LIMIT_SLACK).sum())
-    found: list[tuple[str, bool | None]] = [
-        (f"{ours.inside:.1f} % of the poses reached, wanted {WANTED:.0%}", ours.inside >= 100.0 * WANTED),
-        (f"{beyond} poses beyond a limit by more than {LIMIT_SLACK:g} rad, wanted 0", beyond == 0),
-    ]
     theirs = [row for row in measured if not row.label.startswith(OURS)]
     alike, helped = ([row for row in theirs if row.hips_placed is placed] for placed in (False, True))
-    if alike:
-        fastest = min(alike, key=lambda row: row.time)
-        what = f"{fastest.time:.1f}: the fastest setting of Blender's IK for the same task ({fastest.label})"
-        found.append((f"{ours.time:.1f} ms a pose, wanted less than {what}", ours.time < fastest.time))
-    if helped and OURS_PLACED in of_label:
-        best, placed = max(helped, key=lambda row: row.inside), of_label[OURS_PLACED]
-        what = f"Blender's IK at best {best.inside:.1f} % in {best.time:.1f} ms ({best.label})"
-        found.append((f"hips placed: {placed.inside:.1f} % in {placed.time:.1f} ms, {what}", None))
+    found: dict[str, list[SimpleNamespace]] = {"ours": [], "faster": [], "helped": []}
+    if OURS in of_label:
+        ours = of_label[OURS]
+        reaches, keeps = ours.inside >= WANTED, ours.exceeding.count == 0
+        found["ours"].append(SimpleNamespace(row=ours, reaches=reaches, keeps=keeps))
+        if alike:
+            fastest = min(alike, key=lambda row: row.time)
+            met = ours.time < fastest.time
+            found["faster"].append(SimpleNamespace(row=ours, fastest=fastest, met=met))
+    if OURS_PLACED in of_label and helped:
+        best = max(helped, key=lambda row: row.inside)
+        found["helped"].append(SimpleNamespace(row=of_label[OURS_PLACED], best=best))
     return found
-
-
-def failures(measured: Sequence[Row]) -> list[str]:
-    """A line for each pose of ours that is missed: its number, by how much, what the solver says."""
-    return [
-        f"{number}: {outcome.distances.max() * 1e3:.3g} mm, {degrees(outcome.angles.max()):.2g}°, "
-        f"{outcome.iterations} iterations; {outcome.message}"
-        for row in measured
-        if row.label == OURS
-        for number, outcome in enumerate(row.outcomes)
-        if not outcome.reached
-    ]
-
-
-def span(limits: Limits, axis: int) -> str:
-    """A range of a bone."""
-    of = limits.ranges[axis]
-    return "–" if of is None else f"{of[0]:g} … {of[1]:g}"
-
-
-LIMIT_COLUMNS: Final[Columns[Limits]] = (
-    ("bone", lambda limits: limits.bone),
-    ("x [°]", lambda limits: span(limits, 0)),
-    ("y [°]", lambda limits: span(limits, 1)),
-    ("z [°]", lambda limits: span(limits, 2)),
-    ("meant as", lambda limits: limits.what),
-)
 
 
 def main() -> int:
     """Run the bench; the exit code is 0 whatever it measures."""
-    parser = arguments("scripts/bench-rig", __doc__)
-    parser.add_argument("--poses", type=int, default=POSES, help=f"how many are drawn (default {POSES})")
-    parser.add_argument("--only", default="", metavar="WORD", help="solvers whose name has this, e.g. Poise")
-    options = parser.parse_args()
+    options = arguments(
+        "scripts/bench-rig",
+        __doc__,
+        poses=(POSES, "how many are drawn"),
+        only=("", "solvers whose name has this, e.g. Poise"),
+    ).parse_args()
     measured: list[Row] = []
     with add_on():
         for row in rows(options.poses, options.only):
             measured.append(row)
-            progress(f"{row.label}: {row.inside:.1f} % reached")
-    missed = failures(measured)
+            progress(row.label, told(row.inside, "% .1f"), "% reached")
+    missed = [
+        SimpleNamespace(number=number, pose=pose)
+        for row in measured
+        if row.label == OURS
+        for number, pose in enumerate(row.outcomes)
+        if not pose.reached
+    ]
     publish(
-        options.markdown,
+        options,
         "rig",
-        "scripts/bench-rig",
-        [f"{VERDICTS[met]}: {what}" for what, met in verdicts(measured)],
-        mm=f"{LARGEST_DISTANCE * 1e3:g}",
-        deg=f"{degrees(LARGEST_ANGLE):g}",
-        iterations=str(BLENDER_ITERATIONS),
-        precision=f"{ITASC_PRECISION:g}",
-        ours=f"{LIMIT_SLACK:g}",
-        theirs=f"{MATRIX_SLACK:g}",
-        table=tabled(COLUMNS, measured),
-        missed=f"\nMissed by Poise, with their numbers:\n\n{listed(missed)}\n" if missed else "",
-        limits=tabled(LIMIT_COLUMNS, [of for of in LIMITS if not of.bone.endswith(".R")]),
-        order=ORDER,
-        poses=str(options.poses),
+        globals(),
+        rows=measured,
+        **verdicts(measured),
+        missed=missed,
+        any_missed=missed[:1],
+        limits=[of for of in LIMITS if not of.bone.endswith(".R")],
     )
     return 0

@@ -9,7 +9,6 @@ Rig, motion, measures and verdict are told on the page, `pages/growth.md`.
 from __future__ import annotations
 
 import gc
-import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.page import Columns, arguments, listed, progress, publish, tabled
+from benchmarks.page import arguments, progress, publish, told
+from benchmarks.timing import timed
 from blender_ik_addon.core import (
     Pose,
     Problem,
@@ -28,7 +28,7 @@ from blender_ik_addon.core import (
     forward_kinematics,
     solve_sequence,
 )
-from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.arrays import BoolArray, FloatArray
 
 REACH: Final = 2.0  # From root to tip along the bones [m]
 ARC: Final = radians(60.0)
@@ -78,9 +78,13 @@ class Case:
         """The value of what varies."""
         return int(getattr(self, self.series))
 
+    @property
+    def what(self) -> str:
+        """Whether there is a preferred pose, in words."""
+        return f"{'with' if self.preferred else 'without'} preferred pose"
+
     def __str__(self) -> str:
-        words = "with" if self.preferred else "without"
-        return f"{self.bones} bones, {self.effectors} effectors, {self.frames} frames {words} preferred pose"
+        return f"{self.bones} bones, {self.effectors} effectors, {self.frames} frames {self.what}"
 
 
 @dataclass(frozen=True)
@@ -96,19 +100,10 @@ class Measure:
     """Memory of the result [B]."""
     solution: SequenceSolution
 
-
-COLUMNS: Final[Columns[Measure]] = (
-    ("bones", lambda m: str(m.case.bones)),
-    ("effectors", lambda m: str(m.case.effectors)),
-    ("frames", lambda m: str(m.case.frames)),
-    ("preferred pose", lambda m: "yes" if m.case.preferred else "no"),
-    ("time a frame", lambda m: f"{1e3 * m.seconds:.3g} ms"),
-    ("µs a bone", lambda m: f"{1e6 * m.seconds / m.case.bones:.3g}"),
-    ("working memory", lambda m: f"{m.working / 1e6:.1f} MB"),
-    ("result", lambda m: f"{m.result / 1e6:.1f} MB"),
-    ("reached", lambda m: f"{100.0 * np.all(m.solution.errors <= TOLERANCE, axis=1).mean():.1f} %"),
-    ("iterations", lambda m: f"{np.median(m.solution.iterations):g} (≤ {max(m.solution.iterations)})"),
-)
+    @property
+    def reached(self) -> BoolArray:
+        """Frames in which all effectors are at their targets, (frames,)."""
+        return np.all(self.solution.errors <= TOLERANCE, axis=1)
 
 
 # Rigs and motions
@@ -177,9 +172,7 @@ def measure(case: Case) -> Measure:
             for number, (joint, point) in enumerate(tips)
         ]
         problem, poses = Problem(skeleton, tuple(tasks)), Pose.rest(skeleton, (frames,))
-        start = time.process_time()
-        solution = solve_sequence(problem, poses, tolerance_position=TOLERANCE)
-        return solution, time.process_time() - start
+        return timed(solve_sequence, problem, poses, tolerance_position=TOLERANCE)
 
     solved(2)  # what is loaded or set up at first use is no part of any frame
     times: list[float] = []
@@ -211,39 +204,20 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
-def verdict(points: Sequence[Measure]) -> tuple[str, bool]:
-    """How something grows along a series, in words, and whether it may."""
-    case = points[0].case
-    sizes, seconds = [m.case.size for m in points], [m.seconds for m in points]
-    slope, last = exponent(sizes, seconds), exponent(sizes[-2:], seconds[-2:])
-    of = f"{case.series}, {'with' if case.preferred else 'without'} preferred pose"
-    text = f"{of}: time per frame as the power {slope:.2f}, at the end {last:.2f}"
-    if case.series != "frames":
-        return f"{text} (wanted ≤ 1)", max(slope, last) <= 1.0 + MARGIN
-    memory, full = (points[-1].working - points[-2].working) / (sizes[-1] - sizes[-2]), sizes[-2] >= FILLED
-    wanted = f"memory ≤ {FLAT:g} B" if full else f"memory from {FILLED} frames on"
-    return (
-        f"{text}; {memory:.1f} B of working memory for a further frame (wanted ≤ 0, {wanted})",
-        max(slope, last) <= MARGIN and (memory <= FLAT or not full),
-    )
+class Verdict:
+    """How something grows along a series, and whether it may."""
 
-
-# Showing
-
-
-def summary(measured: Sequence[Measure], verdicts: Sequence[tuple[str, bool]]) -> list[str]:
-    """The figures that matter."""
-    found = [f"{sum(met for _, met in verdicts)} of {len(verdicts)} series grow no faster than they may."]
-    for series in SERIES:
-        points = [m for m in measured if m.case.series == series and m.case.preferred]
-        if len(points) > 1:
-            first, last = points[0], points[-1]
-            found.append(
-                f"From {first.case.size} to {last.case.size} {series}: {1e3 * first.seconds:.3g} to "
-                f"{1e3 * last.seconds:.3g} ms a frame, {first.working / 1e6:.1f} to {last.working / 1e6:.1f} "
-                "MB, with preferred pose."
-            )
-    return found
+    def __init__(self, points: Sequence[Measure]) -> None:
+        self.case, self.first, self.last = points[0].case, points[0], points[-1]
+        sizes, seconds = [m.case.size for m in points], [m.seconds for m in points]
+        self.slope, self.end = exponent(sizes, seconds), exponent(sizes[-2:], seconds[-2:])
+        """Time for a frame as a power of the size, over all points and over the last two."""
+        self.memory = (points[-1].working - points[-2].working) / (sizes[-1] - sizes[-2])
+        """Of a further frame, for example [B]."""
+        over_frames = self.case.series == "frames"
+        self.met = max(self.slope, self.end) <= (0.0 if over_frames else 1.0) + MARGIN
+        if over_frames and sizes[-2] >= FILLED:
+            self.met = self.met and self.memory <= FLAT
 
 
 def main() -> int:
@@ -252,20 +226,22 @@ def main() -> int:
     parser.add_argument("--only", choices=tuple(SERIES), help="one series")
     options = parser.parse_args()
     measured: list[Measure] = []
-    verdicts: list[tuple[str, bool]] = []
+    verdicts: list[Verdict] = []
     for series in cases(options.only):
         points: list[Measure] = []
         for case in series:
             points.append(measure(case))
-            progress(case, f"{1e3 * points[-1].seconds:.3g} ms, {points[-1].working / 1e6:.1f} MB")
+            progress(case, told(points[-1].seconds, "ms .3g"), "ms")
         measured += points
-        verdicts.append(verdict(points))
+        verdicts.append(Verdict(points))
     publish(
-        options.markdown,
+        options,
         "growth",
-        "scripts/bench --growth",
-        summary(measured, verdicts),
-        verdicts=listed([f"{text}: {'yes' if met else 'NO'}" for text, met in verdicts]),
-        table=tabled(COLUMNS, measured),
+        globals(),
+        measured=measured,
+        over_frames=[one for one in verdicts if one.case.series == "frames"],
+        others=[one for one in verdicts if one.case.series != "frames"],
+        verdicts=verdicts,
+        preferred=[one for one in verdicts if one.case.preferred],
     )
-    return 0 if all(met for _, met in verdicts) else 1
+    return 0 if all(one.met for one in verdicts) else 1

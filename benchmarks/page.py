@@ -178,7 +178,8 @@ def told(value: Any, form: str = "") -> str:
 
     Words are units, by which it is multiplied, and ways, of which one figure comes that is told in place of
     many, those that are not finite left out; `count` is how many there are, `span` the least and the largest,
-    one figure where they are written alike. What is missing is a dash.
+    one figure where they are written alike. The format `short` is three digits, and no more than three behind
+    the point; `wanted` tells a no from afar. What is missing is a dash.
     """
     word, _, rest = form.partition(" ")
     if word == "count":
@@ -199,7 +200,11 @@ def told(value: Any, form: str = "") -> str:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return "–"
     if isinstance(value, bool | np.bool_):
-        return "yes" if value else "NO"
+        return "yes" if value else "NO" if form == "wanted" else "no"
+    if form == "short":
+        if 0.0 < value < 5e-4:
+            return "< 0.001"
+        return f"{value:.3g}" if value >= 0.1 else f"{value:.3f}"
     return format(value, form)
 
 

@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 Found = TypeVar("Found")
-Calls = list[tuple[Any, float]]
-"""What calls have returned, and their times [s]."""
 
 
 def timed(does: Callable[..., Found], *arguments: Any, **options: Any) -> tuple[Found, float]:
@@ -22,16 +20,18 @@ def timed(does: Callable[..., Found], *arguments: Any, **options: Any) -> tuple[
 
 
 @contextmanager
-def watching(owner: Any, *names: str) -> Iterator[Calls]:
-    """All calls of functions or methods of a module or a class, in their order."""
-    calls: Calls = []
+def watching(owner: Any, name: str) -> Iterator[list[tuple[int, float]]]:
+    """Iterations and times [s] of all solves by a function of a module or a method of a class.
 
-    def watched(does: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **options: Any) -> Any:
-            calls.append(timed(does, *arguments, **options))
-            return calls[-1][0]
+    The solutions are not kept: what memory they take would slow down what is timed next.
+    """
+    solves: list[tuple[int, float]] = []
+    solve = getattr(owner, name)
 
-        return call
+    def watched(*arguments: Any, **options: Any) -> Any:
+        solution, seconds = timed(solve, *arguments, **options)
+        solves.append((solution.iterations, seconds))
+        return solution
 
-    with patch.multiple(owner, **{name: watched(getattr(owner, name)) for name in names}):
-        yield calls
+    with patch.object(owner, name, watched):
+        yield solves
