@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import degrees, radians
+from math import radians
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks import drawing
-from benchmarks.page import Columns, arguments, progress, publish, tabled
+from benchmarks.page import arguments, progress, publish
 from benchmarks.rigs import FloatArray, add_on, basic_human
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS
@@ -40,7 +40,8 @@ VIEWS: Final = {"front": (Vector((1.0, 0.0, 0.0)), Vector((0.0, 0.0, 1.0))),
 
 BEFORE, AFTER, TARGET, MARK = "#b9bec6", "#2b2d33", "#d1495b", "#1f77b4"
 PICTURE: Final = 3.4  # Width and height of a picture [inch], at 100 dots
-ROUNDED: Final = 1e-6  # Errors below this are rounding of single precision [m, rad]
+PLACE, TURN = 5e-4, radians(0.05)  # Errors up to which an effector is where it should be [m], [rad]
+TITLES: Final = {item[0]: (item[1], item[2]) for item in KIND_ITEMS}
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,30 @@ class Shown:
     """Matrix of the target, (4, 4) [m]."""
     others: tuple[FloatArray, ...]
     """Places of further targets, (3,) each [m]."""
-    error: tuple[float | None, float | None]
+    place: float | None
+    turn: float | None
     """Distance [m] and angle [rad] of the effector."""
     iterations: int
 
     @property
     def is_met(self) -> bool:
         """Whether the effector is where it should be."""
-        distance, angle = self.error
-        return (distance or 0.0) <= 5e-4 and (angle or 0.0) <= radians(0.05)
+        return (self.place or 0.0) <= PLACE and (self.turn or 0.0) <= TURN
+
+    @property
+    def title(self) -> str:
+        """What the kind is called."""
+        return TITLES[self.kind][0]
+
+    @property
+    def asks(self) -> str:
+        """What it asks for."""
+        return TITLES[self.kind][1]
+
+    @property
+    def picture(self) -> str:
+        """The picture, from the page."""
+        return f"{IMAGES}/{self.kind.lower()}.png"
 
 
 def bones_of(figure: Object) -> FloatArray:
@@ -130,7 +146,8 @@ def show(example: dict[str, Any]) -> Shown:
         after=after,
         target=None if entry.target is None else np.array(entry.target.matrix_world),
         others=tuple(np.array(other.target.location) for other in entry.others),
-        error=(report.effectors[index].position, report.effectors[index].rotation),
+        place=report.effectors[index].position,
+        turn=report.effectors[index].rotation,
         iterations=report.iterations,
     )
 
@@ -192,58 +209,16 @@ def _draw_target(axes: Axes, shown: Shown, flat: Callable[[npt.ArrayLike], Float
     axes.plot(*flat(place), "+", color=TARGET, ms=12, mew=2.4, zorder=9)
 
 
-# Page
-
-TITLES: Final = {item[0]: (item[1], item[2]) for item in KIND_ITEMS}
-
-
-def amount(errors: tuple[float | None, float | None]) -> str:
-    """Distance in mm and angle in degrees, as far as there are any."""
-    parts: list[str] = []
-    for value, factor, unit in zip(errors, (1e3, degrees(1.0)), (" mm", "°"), strict=True):
-        if value is not None:
-            parts.append(f"< 0.001{unit}" if value < ROUNDED else f"{value * factor:.3g}{unit}")
-    return ", ".join(parts) or "–"
-
-
-COLUMNS: Final[Columns[Shown]] = (
-    ("kind", lambda shown: TITLES[shown.kind][0]),
-    ("what it asks for", lambda shown: TITLES[shown.kind][1]),
-    ("error", lambda shown: amount(shown.error)),
-    ("iterations", lambda shown: str(shown.iterations)),
-)
-
-
-def section(shown: Shown) -> str:
-    """A kind with its picture."""
-    title, asks = TITLES[shown.kind]
-    picture = f"![{title}: before and after]({IMAGES}/{shown.kind.lower()}.png)"
-    return f"## {title}\n\n{asks}. {shown.shows}\n\n{picture}\n"
-
-
 def main() -> int:
     """Solve, draw and write. Returns the exit code: 1 where an effector missed."""
     options = arguments("scripts/kinds", __doc__, page=PAGE).parse_args()
-    page: Path = options.markdown
     every: list[Shown] = []
     with add_on():
         for example in json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")):
             every.append(show(example))
-            progress(every[-1].kind, amount(every[-1].error))
+            progress(every[-1].kind, every[-1].iterations, "iterations")
     for shown in every:
-        draw(shown, page.parent / IMAGES / f"{shown.kind.lower()}.png")
+        draw(shown, options.markdown.parent / shown.picture)
     asked = [shown for shown in every if shown.kind != 'STAY']
-    publish(
-        page,
-        "kinds",
-        "scripts/kinds",
-        [
-            f"{sum(shown.is_met for shown in asked)} of {len(asked)} kinds are met within 0.5 mm and 0.05° "
-            "by one solve; *Stay Near* is a preference and never a miss.",
-            f"A solve takes {np.median([shown.iterations for shown in every]):g} iterations in the median, "
-            f"{max(shown.iterations for shown in every)} at most.",
-        ],
-        table=tabled(COLUMNS, every),
-        sections="\n".join(section(shown) for shown in every).rstrip(),
-    )
+    publish(options, "kinds", globals(), every=every, asked=asked)
     return 0 if all(shown.is_met for shown in asked) else 1

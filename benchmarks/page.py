@@ -60,7 +60,8 @@ def arguments(
         prog: What is typed.
         doc: Of the module; its first line says what the script does.
         page: Where the page goes if nothing else is said.
-        others: Further options: default, `Path` for a path or none, and what it is.
+        others: Further options: the default (`Path` for a path or none, `...` for one that must be given), and
+            what it is.
     """
     parser = argparse.ArgumentParser(prog=prog, description=(doc or "").splitlines()[0])
     where = f"default: {page}" if page else "default: print it"
@@ -70,8 +71,9 @@ def arguments(
     parser.set_defaults(command=command(prog))
     for name, (default, what) in others.items():
         option = f"--{name.replace('_', '-')}"
-        if default is Path:
-            parser.add_argument(option, type=Path, metavar="PATH", help=what)
+        if default in (Path, ...):
+            required = default is ...
+            parser.add_argument(option, type=Path, metavar="PATH", help=what, required=required)
         elif isinstance(default, bool):
             parser.add_argument(option, action="store_true", help=what)
         else:

@@ -23,9 +23,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatch
 from itertools import product
 from pathlib import Path
@@ -33,15 +31,16 @@ from typing import Final, NamedTuple
 
 from bpy.types import Object
 
-from benchmarks.page import Columns, arguments, listed, progress, publish, said_of, table
+from benchmarks.page import arguments, progress, publish, said_of
 from benchmarks.rigs import every_rig
+from benchmarks.timing import timed
 from blender_ik_addon.core import Skeleton
-from blender_ik_addon.core.character.roles import Role, Side, recognise
+from blender_ik_addon.core.character.roles import Choice, Role, Side, recognise
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.role_table import read_hints
 
 RUNS: Final = 5  # How often each recognition is timed; the fastest counts
-WANTED: Final = 1.0  # Longest time [s] for a rig of up to 200 bones
+WANTED, SMALL = 1.0, 200  # Longest time [s] for a rig of so many bones or fewer
 BODY: Final = frozenset(Role) - {Role.FINGER, Role.TOE, Role.HEAD_PART, Role.EYE, Role.JAW}
 """Roles that effectors stand on, which shape alone should give as well."""
 
@@ -56,6 +55,13 @@ class Expected(NamedTuple):
 
     roles: frozenset[Role]
     side: Side
+
+    def __str__(self) -> str:
+        return f"{' or '.join(sorted(self.roles))} {self.side}"
+
+    def fits(self, choice: Choice | None) -> bool:
+        """Whether a bone was recognised as that."""
+        return choice is not None and choice.role in self.roles and choice.side == self.side
 
 
 def expand(pattern: str, pairs: Sequence[tuple[str, ...]]) -> Iterator[tuple[str, Side]]:
@@ -135,83 +141,43 @@ def side_of(name: str, pairs: Sequence[tuple[str, ...]]) -> Side:
 # What is recognised
 
 
-@dataclass(frozen=True)
 class Row:
-    """One rig."""
-
-    rig: str
-    bones: int
-    figures: str
-    """Their kinds."""
-    wanted: int
-    """How many bones have a role in truth."""
-    found: int
-    """How many of them got it, on the right side."""
-    missed: list[str]
-    """Those that got none."""
-    wrong: list[str]
-    """Those that got another one."""
-    extra: list[str]
-    """Those that got one and have none in truth."""
-    notes: Sequence[str]
-    seconds: float
-    shape: tuple[int, int]
-    """How many roles of `BODY` shape alone got right, and their number."""
-
-
-COLUMNS: Final[Columns[Row]] = (
-    ("rig", lambda row: row.rig),
-    ("bones", lambda row: str(row.bones)),
-    ("seen as", lambda row: row.figures),
-    ("roles", lambda row: str(row.wanted)),
-    ("found", lambda row: str(row.found)),
-    ("missed", lambda row: str(len(row.missed))),
-    ("wrong", lambda row: str(len(row.wrong))),
-    ("extra", lambda row: str(len(row.extra))),
-    ("ms", lambda row: f"{row.seconds * 1e3:.1f}"),
-    ("by shape alone", lambda row: f"{row.shape[0]} of {row.shape[1]}" if row.shape[1] else "–"),
-)
-
-
-def compare(rig: str, armature_object: Object) -> Row:
-    """Recognise a rig and compare it with its truth.
+    """One rig, recognised and compared with its truth.
 
     Raises:
         ValueError: There is no truth, or it does not fit the rig.
     """
-    skeleton = read_armature(armature_object).skeleton
-    hints = read_hints(armature_object, skeleton)
-    truth = expected(truth_of(rig), skeleton.names, skeleton.parents.tolist())
-    times: list[float] = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        character = recognise(skeleton, hints)
-        times.append(time.perf_counter() - start)
-    given = {choice.name: choice for choice in character.choices}
-    extra = [f"{name}: {choice.role} {choice.side}" for name, choice in given.items() if name not in truth]
-    found, missed, wrong = 0, [], []
-    for name, right in truth.items():
-        choice = given.get(name)
-        if choice is None:
-            missed.append(name)
-        elif choice.role in right.roles and choice.side == right.side:
-            found += 1
-        else:
-            wanted = " or ".join(sorted(right.roles))
-            wrong.append(f"{name}: {choice.role} {choice.side}, is {wanted} {right.side}")
-    return Row(
-        rig=rig,
-        bones=len(skeleton),
-        figures=", ".join(str(figure.body) for figure in character.figures) or "none",
-        wanted=len(truth),
-        found=found,
-        missed=missed,
-        wrong=wrong,
-        extra=extra,
-        notes=character.notes,
-        seconds=min(times),
-        shape=(0, 0) if rig.startswith("generated") else by_shape(skeleton, truth),
-    )
+
+    def __init__(self, rig: str, armature_object: Object) -> None:
+        skeleton = read_armature(armature_object).skeleton
+        hints = read_hints(armature_object, skeleton)
+        truth = expected(truth_of(rig), skeleton.names, skeleton.parents.tolist())
+        runs = [timed(recognise, skeleton, hints) for _ in range(RUNS)]
+        character, self.seconds = runs[0][0], min(seconds for _, seconds in runs)
+        given = {choice.name: choice for choice in character.choices}
+        self.rig, self.bones, self.notes = rig, len(skeleton), character.notes
+        self.figures = [str(figure.body) for figure in character.figures]
+        """Their kinds."""
+        self.wanted = len(truth)
+        """How many bones have a role in truth."""
+        self.extra = [f"{name}: {of.role} {of.side}" for name, of in given.items() if name not in truth]
+        """Bones that got a role and have none in truth."""
+        self.missed = [name for name in truth if name not in given]
+        """Bones that got none."""
+        self.wrong = [
+            f"{name}: {given[name].role} {given[name].side}, is {right}"
+            for name, right in truth.items()
+            if name in given and not right.fits(given[name])
+        ]
+        """Bones that got another one, or the other side."""
+        self.found = self.wanted - len(self.missed) - len(self.wrong)
+        self.shape_good, self.shape_all = (0, 0) if rig.startswith("generated") else by_shape(skeleton, truth)
+        """How many roles of `BODY` shape alone got right, and their number."""
+
+    @property
+    def good(self) -> bool:
+        """Whether no role is missed and none wrong."""
+        return not (self.missed or self.wrong)
 
 
 def by_shape(skeleton: Skeleton, truth: dict[str, Expected]) -> tuple[int, int]:
@@ -220,52 +186,24 @@ def by_shape(skeleton: Skeleton, truth: dict[str, Expected]) -> tuple[int, int]:
     nameless = Skeleton.build(names, skeleton.parents.tolist(), rest=skeleton.rest)
     choices = {skeleton.names[choice.joint]: choice for choice in recognise(nameless).choices}
     body = {name: right for name, right in truth.items() if right.roles & BODY}
-    good = sum(
-        name in choices and choices[name].role in right.roles and choices[name].side == right.side
-        for name, right in body.items()
-    )
-    return good, len(body)
-
-
-def totals(rows: Sequence[Row]) -> tuple[str, ...]:
-    """The last line of the table."""
-    numbers = [
-        sum(count)
-        for count in zip(
-            *((r.wanted, r.found, len(r.missed), len(r.wrong), len(r.extra)) for r in rows), strict=True
-        )
-    ]
-    slowest = f"{max(row.seconds for row in rows) * 1e3:.1f} at most"
-    shape = " of ".join(str(sum(row.shape[part] for row in rows)) for part in (0, 1))
-    return f"all {len(rows)}", str(sum(row.bones for row in rows)), "", *map(str, numbers), slowest, shape
-
-
-def summary(rows: Sequence[Row]) -> list[str]:
-    """The figures that matter."""
-    right = sum(not (row.missed or row.wrong) for row in rows)
-    small = max((row.seconds for row in rows if row.bones <= 200), default=0.0)
-    of_all = dict(zip([heading for heading, _ in COLUMNS], totals(rows), strict=True))
-    return [
-        f"{right} of {len(rows)} rigs have no role missed and none wrong.",
-        f"{of_all['found']} of {of_all['roles']} roles are found; {of_all['extra']} other bones got one.",
-        f"By shape alone, without names: {of_all['by shape alone']} roles of bodies.",
-        f"{small * 1e3:.1f} ms at most up to 200 bones, wanted less than {WANTED * 1e3:.0f}.",
-    ]
+    return sum(right.fits(choices.get(name)) for name, right in body.items()), len(body)
 
 
 def main() -> int:
     """Run from the command line."""
-    parser = arguments("scripts/roles", __doc__)
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with index.json and rigs")
-    parser.add_argument("--only", default="", metavar="WORD", help="only rigs with this in their name")
-    options = parser.parse_args()
+    options = arguments(
+        "scripts/roles",
+        __doc__,
+        data=(Path, "folder with index.json and rigs"),
+        only=("", "only rigs with this in their name"),
+    ).parse_args()
     rows: list[Row] = []
     details: list[str] = []
     for rig, found in every_rig(options.data, options.only):
         try:
             if not isinstance(found, Object):
                 raise ValueError(found or "nothing was made")
-            row = compare(rig, found)
+            row = Row(rig, found)
         except ValueError as error:
             details.append(f"{rig}: {error}")
             continue
@@ -274,14 +212,16 @@ def main() -> int:
             if entries:
                 details.append(f"{rig}: {what}: {'; '.join(entries)}")
         progress(rig, f"{row.found} of {row.wanted}")
-    headings = [heading for heading, _ in COLUMNS]
     publish(
-        options.markdown,
+        options,
         "roles",
-        "scripts/roles",
-        summary(rows),
-        table=table([headings, *([cell(row) for _, cell in COLUMNS] for row in rows), totals(rows)]),
-        details=listed(details, "None."),
+        globals(),
+        rows=rows,
+        small=[row for row in rows if row.bones <= SMALL],
+        extra=sum(len(row.extra) for row in rows),
+        missed=sum(len(row.missed) for row in rows),
+        wrong=sum(len(row.wrong) for row in rows),
+        details=details or ["None."],
         notes=said_of([(row.rig, row.notes) for row in rows]),
     )
     return 1 if any(": extra: " not in line for line in details) else 0

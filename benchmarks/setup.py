@@ -9,7 +9,6 @@ The rigs are those of scripts/roles; what is done with them is told on the page,
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,8 +19,9 @@ import numpy as np
 from bpy.types import Object
 
 import blender_ik_addon
-from benchmarks.page import Columns, arguments, listed, progress, publish, said_of, tabled
+from benchmarks.page import arguments, progress, publish, said_of
 from benchmarks.rigs import FloatArray, every_rig
+from benchmarks.timing import timed
 from blender_ik_addon.core import IKError
 from blender_ik_addon.core.character.roles import Role
 from blender_ik_addon.scene import posing
@@ -29,7 +29,7 @@ from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.role_table import read_character
 from blender_ik_addon.scene.rig.reports import Report
 
-WANTED: Final = 1.0  # Longest processor time [s] for a rig of up to 200 bones
+WANTED, SMALL = 1.0, 200  # Longest processor time [s] for a rig of so many bones or fewer
 MOVED: Final = 0.05  # How far hands are moved [m], on a figure of `HEIGHT`
 HEIGHT: Final = 1.75  # [m]
 REACHING: Final = ("hand", "front foot", "wing", "head", "tail", "fin", "foot")
@@ -60,22 +60,27 @@ class Row(SimpleNamespace):
     @property
     def good(self) -> bool:
         """Whether all is as wanted; a rig in which nobody sees a body has nothing to be set up."""
-        slow = self.bones <= 200 and self.seconds >= WANTED
+        slow = self.bones <= SMALL and self.seconds >= WANTED
         controlled = self.rig.startswith("generated")
         return not (self.problem or (self.misses and not controlled) or slow)
+
+
+def copied(armature_object: Object) -> Any:
+    """A copy of a rig, shown by Blender."""
+    copy: Any = armature_object.copy()
+    data: Any = armature_object.data
+    copy.data = data.copy()
+    bpy.context.scene.collection.objects.link(copy)
+    bpy.context.view_layer.update()
+    return copy
 
 
 def copy_time(armature_object: Object) -> float:
     """Processor time that Blender takes to copy the rig and show the copy [s], the fastest of five."""
     times: list[float] = []
     for _ in range(5):
-        start = time.process_time()
-        copy: Any = armature_object.copy()
-        data: Any = armature_object.data
-        copy.data = data.copy()
-        bpy.context.scene.collection.objects.link(copy)
-        bpy.context.view_layer.update()
-        times.append(time.process_time() - start)
+        copy, seconds = timed(copied, armature_object)
+        times.append(seconds)
         bpy.data.armatures.remove(copy.data)
     return min(times)
 
@@ -85,12 +90,10 @@ def set_up(rig: str, armature_object: Object) -> Row:
     bones: Any = armature_object.pose.bones
     row = Row(rig=rig, bones=len(bones), at_rest=straightened(armature_object))
     bpy.context.view_layer.update()
-    copied = copy_time(armature_object)
+    copying = copy_time(armature_object)
     try:
-        start = time.process_time()
-        report = posing.setup_character(armature_object)
-        row.seconds = time.process_time() - start
-        row.copies = row.seconds / copied
+        report, row.seconds = timed(posing.setup_character, armature_object)
+        row.copies = row.seconds / copying
         settings: Any = armature_object.poise  # pyright: ignore[reportAttributeAccessIssue]
         priorities = [entry.priority for entry in settings.effectors]
         row.seen, row.targets = ", ".join(report.bodies) or "none", len(priorities)
@@ -103,7 +106,7 @@ def set_up(rig: str, armature_object: Object) -> Row:
         first = posing.solve_pose(armature_object)
         moved = float(np.abs(heads(armature_object) - before).max())
         row.stirred = moved / (max(armature_object.dimensions[:]) or 1.0)
-        row.moved = move_hands(armature_object)
+        row.moved = move_hands(armature_object) + ", from rest" * row.at_rest
         then = posing.solve_pose(armature_object)
     except IKError as error:
         row.problem = str(error)
@@ -213,42 +216,14 @@ def unit(vector: Any) -> FloatArray:
     return vector / max(float(np.linalg.norm(vector)), 1e-9)
 
 
-COLUMNS: Final[Columns[Row]] = (
-    ("rig", lambda row: row.rig),
-    ("bones", lambda row: str(row.bones)),
-    ("seen as", lambda row: row.seen or row.problem),
-    ("targets", lambda row: str(row.targets)),
-    ("by level", lambda row: row.levels),
-    ("limits", lambda row: str(row.limits)),
-    ("held", lambda row: str(row.held)),
-    ("ms", lambda row: f"{1e3 * row.seconds:.0f}"),
-    ("copies", lambda row: f"{row.copies:.1f}"),
-    ("stirred", lambda row: f"{100.0 * row.stirred:.1f} %"),
-    ("moved", lambda row: f"{row.moved}, from rest" if row.at_rest else row.moved),
-    ("reached", lambda row: row.reached),
-)
-
-
-def summary(rows: Sequence[Row]) -> list[str]:
-    """The figures that matter."""
-    small = [row for row in rows if row.bones <= 200]
-    slowest = max((row.seconds for row in small), default=0.0)
-    return [
-        f"{sum(row.good for row in rows)} of {len(rows)} rigs are set up as wanted.",
-        f"{1e3 * slowest:.0f} ms at most up to 200 bones, wanted less than {1e3 * WANTED:.0f}; "
-        f"{max((row.copies for row in small), default=0.0):.0f} times Blender's own copy of the rig at most.",
-        f"A solve right after moves bones by {100.0 * max(row.stirred for row in rows):.1f} % of the figure "
-        f"at most, {100.0 * float(np.median([row.stirred for row in rows])):.1f} % in the median.",
-        f"{sum(row.targets == 0 for row in rows)} rigs in which no part of a body is seen.",
-    ]
-
-
 def main() -> int:
     """Run from the command line."""
-    parser = arguments("scripts/setup", __doc__)
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with index.json and rigs")
-    parser.add_argument("--only", default="", metavar="WORD", help="only rigs with this in their name")
-    options = parser.parse_args()
+    options = arguments(
+        "scripts/setup",
+        __doc__,
+        data=(Path, "folder with index.json and rigs"),
+        only=("", "only rigs with this in their name"),
+    ).parse_args()
     rows: list[Row] = []
     for rig, found in every_rig(options.data, options.only):
         if isinstance(found, Object):
@@ -260,14 +235,14 @@ def main() -> int:
         else:
             rows.append(Row(rig=rig, problem=str(found)))
         progress(rig, rows[-1].reached or rows[-1].problem)
-    details = [f"{row.rig}: {text}" for row in rows for text in (*row.misses, row.problem) if text]
     publish(
-        options.markdown,
+        options,
         "setup",
-        "scripts/setup",
-        summary(rows),
-        table=tabled(COLUMNS, rows),
-        details=listed(details, "Nothing."),
+        globals(),
+        rows=rows,
+        small=[row for row in rows if row.bones <= SMALL],
+        empty=sum(row.targets == 0 for row in rows),
+        details=[f"{row.rig}: {text}" for row in rows for text in (*row.misses, row.problem) if text],
         notes=said_of([(row.rig, row.notes) for row in rows]),
     )
     return 0 if rows and all(row.good for row in rows) else 1

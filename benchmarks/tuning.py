@@ -3,9 +3,10 @@
 
     scripts/check --tuning [--list] [--only NAME ...] [--markdown FILE] [-- ARGUMENTS OF PYTEST]
 
-A tuning constant is every number that stands as a `Final` at the top of a module of the core, except in the
-modules of `OUTSIDE`, and except what `DEFINITIONS` names. So a new one is in the table as soon as it is
-written. Each of its numbers is halved and doubled in a copy of the source, and the tests run against that:
+A tuning constant is every number that stands as a `Final` at the top of a module of the core, except in those
+that are not the solver's (`outside` in `tuning.json`, by what they are for) and except what is no matter of
+tuning (`definitions`, with the reason). So a new one is in the table as soon as it is written.
+Each of its numbers is halved and doubled in a copy of the source, and the tests run against that:
 no test of behaviour should fail. All of it takes an hour or two; --only takes some of the constants, and when
 it is stopped (Ctrl C) it tells what it has.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import os
 import re
 import shutil
@@ -25,33 +27,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, is_dataclass
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
-from benchmarks.page import Columns, arguments, progress, publish, tabled
+from benchmarks.page import arguments, filled, progress, publish, template
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 CORE: Final = Path("blender_ik_addon/core")
-
-OUTSIDE: Final = {
-    "the model": ("arrays", "errors", "model"),
-    "tasks": ("tasks", "problem.slacks"),
-    "the methods of the papers": ("methods",),
-    "explanations": ("explain", "amounts"),
-    "characters": ("character",),
-    "settings": ("problem.options", "threads"),
-}
-"""Modules and packages of the core that are not the solver's, by what they are for."""
-
-DEFINITIONS: Final = {
-    "engine.pops.TIMES": "what a pop is",
-    "engine.pops.BESIDE": "what a pop is",
-    "engine.restarts.SEED": "any number does",
-    "solve.sequence.FRAME_RATE": "a default of an argument",
-    "engine.motion.NEARER": "what is shown of the progress",
-    "engine.energy.HAIR": "what rounding leaves",
-    "solve.paths.OPPOSITE": "what rounding leaves",
-}
-"""Constants that are no matter of tuning, and why."""
 
 PATIENCE: Final = 8.0
 """Time after which tests do not end, by that of the same tests with the constants as they are [1]."""
@@ -65,20 +47,21 @@ class Constant:
 
     name: str  # By its module in the core, such as engine.kernel.GROW
     value: str  # As it is written
-    meaning: str  # The docstring below it
+    meaning: str  # The docstring below it, as a cell of a table
     numbers: tuple[tuple[int, int, bool], ...]  # Line and column of each, and whether it is a whole number
 
 
 def constants() -> list[Constant]:
     """All tuning constants, in the order of their modules."""
-    outside = {name for names in OUTSIDE.values() for name in names}
+    known = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    outside = {name for names in known["outside"].values() for name in names}
     found: list[Constant] = []
     for path in sorted((ROOT / CORE).rglob("*.py")):
         parts = path.relative_to(ROOT / CORE).with_suffix("").parts
         if not outside.intersection((parts[0], ".".join(parts))) and parts[-1] != "__init__":
             module = importlib.import_module(".".join((*CORE.parts, *parts)))
             found += constants_of(path, ".".join(parts), vars(module))
-    return [constant for constant in found if constant.name not in DEFINITIONS]
+    return [constant for constant in found if constant.name not in known["definitions"]]
 
 
 def constants_of(path: Path, name: str, values: Mapping[str, Any]) -> list[Constant]:
@@ -105,7 +88,7 @@ def constants_of(path: Path, name: str, values: Mapping[str, Any]) -> list[Const
     for statement in reversed(ast.parse(path.read_text(encoding="utf-8")).body):
         match statement:
             case ast.Expr(value=ast.Constant(value=str(text))):
-                meaning = re.sub(r"\s+", " ", text)
+                meaning = re.sub(r"\s+", " ", text).replace("|", "\\|")
             case ast.AnnAssign(target=ast.Name(id=label), value=ast.expr() as value):
                 inside = tuple(numbers(value, values[label]))
                 if inside and ast.unparse(statement.annotation).startswith("Final"):
@@ -192,13 +175,6 @@ class Copy:
         return frozenset(found), True
 
 
-COLUMNS: Final[Columns[Constant]] = (
-    ("constant", lambda each: each.name),
-    ("value", lambda each: each.value),
-    ("meaning", lambda each: each.meaning.replace("|", "\\|")),
-)
-
-
 def verdict(trials: Sequence[Trial], constant: Constant, change: str) -> str:
     """What failed when the numbers of a constant were changed, as a text."""
     texts: list[str] = []
@@ -227,9 +203,9 @@ def main() -> int:
     chosen = [each for each in found if not only or any(f".{name}." in f".{each.name}." for name in only)]
     if not chosen:
         parser.error(f"there is no {', '.join(only)}; there are {', '.join(each.name for each in found)}")
-    count = f"{len(chosen)} tuning constants with {sum(len(each.numbers) for each in chosen)} numbers."
+    numbers = [number for each in chosen for number in each.numbers]
     if options.list:
-        print(f"{tabled(COLUMNS, chosen)}\n\n{count}")
+        print(filled(template("tuning_list"), {"constants": chosen, "numbers": numbers}))
         return 0
     trials: list[Trial] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -245,17 +221,18 @@ def main() -> int:
             progress("Stopped: what follows is of the changes that were tried.")
     good = sum(not trial.failed and trial.ended for trial in trials)
     tried = [each for each in chosen if any(trial.constant.name == each.name for trial in trials)]
-    columns: Columns[Constant] = (
-        *COLUMNS[:2],
-        ("halved", lambda each: verdict(trials, each, "halved")),
-        ("doubled", lambda each: verdict(trials, each, "doubled")),
-    )
     publish(
-        options.markdown,
+        options,
         "tuning",
-        "scripts/check --tuning",
-        [count, f"{good} of {len(trials)} changes let all tests pass."],
-        trials=tabled(columns, tried),
-        meanings=tabled(COLUMNS, found),
+        globals(),
+        constants=chosen,
+        numbers=numbers,
+        good=good,
+        trials=trials,
+        tried=[
+            SimpleNamespace(constant=each, **{change: verdict(trials, each, change) for change in FACTORS})
+            for each in tried
+        ],
+        found=found,
     )
     return 0 if good == len(trials) else 1

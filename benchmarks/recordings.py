@@ -4,7 +4,8 @@
 A clip is an action of a file: BVH, FBX or glTF. Which are taken follows from the folder alone, see `clips`.
 Nothing of a recording but the targets of hands, feet, head and hips reaches the solver: where it starts is
 the rest pose, put where the hips are. Bones that a solve does not move keep what the recording gives them, as
-they would in Blender: fingers, and the places of bones whose places are animated.
+they would in Blender: fingers, and the places of bones whose places are animated. `Solved` is a clip beside
+its recording.
 """
 
 from __future__ import annotations
@@ -17,18 +18,22 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
+from benchmarks.motions import effector_errors, joint_steps, jumps_of
 from benchmarks.rigs import armatures_of
+from benchmarks.timing import timed
 from blender_ik_addon.core import (
     IKError,
     MatchOrientation,
     Pose,
+    Problem,
     ReachPoint,
     Skeleton,
     Task,
     forward_kinematics,
+    solve_sequence,
 )
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
-from blender_ik_addon.core.character.roles import Body, Character
+from blender_ik_addon.core.character.roles import Body, Character, Limb, LimbKind, Role
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.armature.role_table import read_character
@@ -181,3 +186,50 @@ def read_action(rig: Any, action: Any, whole: str, name: str, most: int) -> Reco
     render = bpy.context.scene.render
     times = np.array(wanted)[shown] * render.fps_base / render.fps
     return Recording(whole, held_out, skeleton, character, pose, times, matrices, tuple(tasks), solved)
+
+
+# Solved
+
+
+class Solved:
+    """A clip solved from the start of its recording, beside the recording."""
+
+    def __init__(self, recording: Recording, **options: Any) -> None:
+        self.recording, self.problem = recording, Problem(recording.skeleton, recording.tasks)
+        self.solution, self.seconds = timed(
+            solve_sequence, self.problem, recording.start, times=recording.times, **options
+        )
+        self.matrices = forward_kinematics(recording.skeleton, self.solution.pose).matrices
+        """The joints of the solution, (F, n, 4, 4)."""
+        self.place, self.turn = effector_errors(self.problem, self.matrices)
+        """Distances [mm] and angles [°] of the targets, (F, targets) each."""
+        self.moving = self.problem.moving_joints
+        self.steps, self.recorded_steps = (
+            joint_steps(recording.skeleton, matrices)[:, self.moving]
+            for matrices in (self.matrices, recording.matrices)
+        )
+        """Turns of the moving joints from frame to frame, of ours and of the recording, (F - 1, k) [°]."""
+
+    @property
+    def jumps(self) -> list[int]:
+        """Frames to which a joint jumps."""
+        return jumps_of(self.steps, self.recorded_steps)
+
+    def joint_of(self, step: int) -> str:
+        """Name of the joint that turns most in a step."""
+        return self.recording.skeleton.names[self.moving[int(self.steps[step].argmax())]]
+
+    def away(self, kind: LimbKind) -> float:
+        """Mean distance of elbows or knees from the recording [cm]."""
+        middles = [middle_of(limb) for limb in self.recording.character.limbs_of(kind)]
+        apart = (self.matrices - self.recording.matrices)[:, middles, :3, 3]
+        return 100.0 * float(np.linalg.norm(apart, axis=-1).mean())
+
+
+def middle_of(limb: Limb) -> int:
+    """The elbow or knee."""
+    return next(
+        joint
+        for joint, role in zip(limb.joints, limb.roles, strict=True)
+        if role in (Role.LOWER_ARM, Role.LOWER_LEG)
+    )
