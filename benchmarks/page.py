@@ -60,8 +60,8 @@ def arguments(
         prog: What is typed.
         doc: Of the module; its first line says what the script does.
         page: Where the page goes if nothing else is said.
-        others: Further options: the default (`Path` for a path or none, `...` for one that must be given), and
-            what it is.
+        others: Further options: the default, where `Path` is a path or none and `...` one that must be given,
+            and what it is.
     """
     parser = argparse.ArgumentParser(prog=prog, description=(doc or "").splitlines()[0])
     where = f"default: {page}" if page else "default: print it"
