@@ -16,7 +16,7 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
-from benchmarks.page import arguments, progress, publish, told
+from benchmarks.page import arguments, measured, publish
 from benchmarks.rigs import FloatArray, add_on, basic_human, empty_file, largest_turn, local_rotations
 from benchmarks.timing import timed
 from blender_ik_addon.scene.character.setup import setup_character
@@ -104,11 +104,14 @@ def rotations_of(figure: Any) -> FloatArray:
 def main() -> int:
     """Measure and write. Returns the exit code: 1 where a foot that holds is off at rest."""
     options = arguments("scripts/bench-drag", __doc__, page=PAGE, steps=(STEPS, "of each way")).parse_args()
-    outcomes: list[Outcome] = []
     with add_on():
-        for limits, bone, place in product((True, False), WAYS, range(len(PLACES))):
-            outcomes.append(measure(bone, place, limits=limits, steps=options.steps))
-            progress(bone, PLACES[place], told(outcomes[-1].times, "ms median .1f"), "ms")
+        outcomes = measured(
+            (
+                measure(bone, place, limits=limits, steps=options.steps)
+                for limits, bone, place in product((True, False), WAYS, range(len(PLACES)))
+            ),
+            "{row.bone} {row.place}: {row.times:ms median .1f} ms",
+        )
     publish(
         options,
         "dragging",

@@ -28,7 +28,7 @@ import numpy as np
 from bpy.types import Object
 from mathutils import Vector
 
-from benchmarks.page import arguments, progress, publish, told
+from benchmarks.page import arguments, measured, publish
 from benchmarks.rigs import FloatArray, add_on, basic_human, largest_turn, local_rotations
 from benchmarks.timing import timed, watching
 from blender_ik_addon.core.solve.follower import Follower
@@ -309,11 +309,11 @@ def main() -> int:
         updates=(UPDATES, "steps of each path"),
         only=("", "paths whose name holds this"),
     ).parse_args()
-    rows: list[Outcome] = []
     with add_on():
-        for case in [case for case in cases() if options.only in case.name]:
-            rows.append(measure(case, options.updates))
-            progress(case.name, told(rows[-1].handler, "ms median .2f"), "ms")
+        rows = measured(
+            (measure(case, options.updates) for case in cases() if options.only in case.name),
+            "{row.name}: {row.handler:ms median .2f} ms",
+        )
     verdicts = [met for row in rows for met in vars(row.verdicts).values()]
     medians = [float(np.median(row.handler)) for row in rows]
     publish(

@@ -28,7 +28,7 @@ import numpy as np
 from bpy.types import Object
 from mathutils import Matrix
 
-from benchmarks.page import arguments, progress, publish, told
+from benchmarks.page import arguments, measured, publish
 from benchmarks.rigs import FloatArray, add_on, basic_human
 from benchmarks.timing import timed, watching
 from blender_ik_addon.core.model.euler import order_index
@@ -443,14 +443,11 @@ def main() -> int:
         poses=(POSES, "how many are drawn"),
         only=("", "solvers whose name has this, e.g. Poise"),
     ).parse_args()
-    measured: list[Row] = []
     with add_on():
-        for row in rows(options.poses, options.only):
-            measured.append(row)
-            progress(row.label, told(row.inside, "% .1f"), "% reached")
+        solvers = measured(rows(options.poses, options.only), "{row.label}: {row.inside:% .1f} % reached")
     missed = [
         SimpleNamespace(number=number, pose=pose)
-        for row in measured
+        for row in solvers
         if row.label == OURS
         for number, pose in enumerate(row.outcomes)
         if not pose.reached
@@ -459,8 +456,8 @@ def main() -> int:
         options,
         "rig",
         globals(),
-        rows=measured,
-        **verdicts(measured),
+        rows=solvers,
+        **verdicts(solvers),
         missed=missed,
         any_missed=missed[:1],
         limits=[of for of in LIMITS if not of.bone.endswith(".R")],

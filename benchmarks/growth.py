@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.page import arguments, progress, publish, told
+from benchmarks.page import arguments, measured, publish
 from benchmarks.timing import timed
 from blender_ik_addon.core import (
     Pose,
@@ -225,20 +225,17 @@ def main() -> int:
     parser = arguments("scripts/bench --growth", __doc__)
     parser.add_argument("--only", choices=tuple(SERIES), help="one series")
     options = parser.parse_args()
-    measured: list[Measure] = []
+    every: list[Measure] = []
     verdicts: list[Verdict] = []
     for series in cases(options.only):
-        points: list[Measure] = []
-        for case in series:
-            points.append(measure(case))
-            progress(case, told(points[-1].seconds, "ms .3g"), "ms")
-        measured += points
+        points = measured(map(measure, series), "{row.case}: {row.seconds:ms .3g} ms")
+        every += points
         verdicts.append(Verdict(points))
     publish(
         options,
         "growth",
         globals(),
-        measured=measured,
+        measured=every,
         over_frames=[one for one in verdicts if one.case.series == "frames"],
         others=[one for one in verdicts if one.case.series != "frames"],
         verdicts=verdicts,

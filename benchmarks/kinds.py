@@ -25,7 +25,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks import drawing
-from benchmarks.page import arguments, progress, publish
+from benchmarks.page import arguments, measured, publish
 from benchmarks.rigs import FloatArray, add_on, basic_human
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS
@@ -212,11 +212,9 @@ def _draw_target(axes: Axes, shown: Shown, flat: Callable[[npt.ArrayLike], Float
 def main() -> int:
     """Solve, draw and write. Returns the exit code: 1 where an effector missed."""
     options = arguments("scripts/kinds", __doc__, page=PAGE).parse_args()
-    every: list[Shown] = []
+    examples = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
     with add_on():
-        for example in json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")):
-            every.append(show(example))
-            progress(every[-1].kind, every[-1].iterations, "iterations")
+        every = measured(map(show, examples), "{row.kind}: {row.iterations} iterations")
     for shown in every:
         draw(shown, options.markdown.parent / shown.picture)
     asked = [shown for shown in every if shown.kind != 'STAY']

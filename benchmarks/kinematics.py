@@ -20,7 +20,7 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from benchmarks.page import arguments, progress, publish
+from benchmarks.page import arguments, measured, progress, publish
 from benchmarks.rigs import every_rig, listed_files
 from blender_ik_addon.core.model.euler import EULER_ORDERS
 from blender_ik_addon.core.model.kinematics import forward_kinematics
@@ -148,10 +148,7 @@ def main() -> int:
         data=(Path, "folder with an index.json that lists files"),
         poses=(POSES, "poses of each rig"),
     ).parse_args()
-    rows: list[Comparison] = []
-    for row in comparisons(options.data, options.poses):
-        rows.append(row)
-        progress(row.rig, row.problem or f"{row.error:.1e}")
+    rows = measured(comparisons(options.data, options.poses), "{row.rig}: {row.error:.1e}{row.problem}")
     compared = [row for row in rows if not row.problem]
     problems = shortcomings(rows, len(listed_files(options.data)))
     worst = max(compared, key=lambda row: row.error)

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import starmap
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ import bpy
 import numpy as np
 
 from benchmarks import motions
-from benchmarks.page import arguments, progress, publish
+from benchmarks.page import arguments, measured, progress, publish
 from benchmarks.recordings import LEAST_FRAMES, Recording, Solved, clips
 from benchmarks.rigs import add_on
 from blender_ik_addon.core import SolverOptions, Status
@@ -107,10 +108,8 @@ def main() -> int:
         frames=(FRAMES, "most of a clip"),
         only=("", "kinds of motion that hold this"),
     ).parse_args()
-    rows: list[Row] = []
     with add_on():
-        for found in found_clips(options.data, options.frames, options.only):
-            rows.append(Row(*found))
-            progress(f"{rows[-1].kind}: {rows[-1].missed} of {rows[-1].frames} not reached")
+        found = found_clips(options.data, options.frames, options.only)
+        rows = measured(starmap(Row, found), "{row.kind}: {row.missed} of {row.frames} not reached")
     publish(options, "motion", {**vars(motions), **globals()}, rows=rows)
     return 0

@@ -20,15 +20,17 @@ import argparse
 import platform
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import dropwhile, takewhile
 from pathlib import Path
 from string import Formatter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from blender_ik_addon.core.arrays import FloatArray
+
+Row = TypeVar("Row")
 
 TEMPLATES: Final = Path(__file__).parent / "pages"
 REPEATED: Final = re.compile(r"\[(\w+) of ([\w.]+)\](?: (.*))?")
@@ -108,6 +110,15 @@ def progress(*words: object) -> None:
     print(*words, file=sys.stderr, flush=True)
 
 
+def measured(rows: Iterable[Row], words: str) -> list[Row]:
+    """All rows; each is told in words, a template about `row`, as soon as it is measured."""
+    found: list[Row] = []
+    for row in rows:
+        found.append(row)
+        progress(filled(words, {"row": row}))
+    return found
+
+
 # The page
 
 
@@ -181,7 +192,7 @@ def told(value: Any, form: str = "") -> str:
     Words are units, by which it is multiplied, and ways, of which one figure comes that is told in place of
     many, those that are not finite left out; `count` is how many there are, `span` the least and the largest,
     one figure where they are written alike. The format `short` is three digits, and no more than three behind
-    the point; `wanted` tells a no from afar. What is missing is a dash.
+    the point; `wanted` tells a no from afar. What is missing is a dash, an empty sequence `none`.
     """
     word, _, rest = form.partition(" ")
     if word == "count":
@@ -198,8 +209,10 @@ def told(value: Any, form: str = "") -> str:
         ends = told(known.min(), rest), told(known.max(), rest)
         return ends[0] if ends[0] == ends[1] else " to ".join(ends)
     if isinstance(value, list | tuple | np.ndarray):
+        if not len(value):
+            return "none"
         return ", ".join(told(part, form) for part in value)
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+    if value is None or (isinstance(value, float) and not np.isfinite(value)):
         return "–"
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "NO" if form == "wanted" else "no"

@@ -10,6 +10,7 @@ The rigs are those of scripts/roles; what is done with them is told on the page,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import starmap
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -19,7 +20,7 @@ import numpy as np
 from bpy.types import Object
 
 import blender_ik_addon
-from benchmarks.page import arguments, progress, publish, said_of
+from benchmarks.page import arguments, measured, publish, said_of
 from benchmarks.rigs import FloatArray, every_rig
 from benchmarks.timing import timed
 from blender_ik_addon.core import IKError
@@ -85,8 +86,19 @@ def copy_time(armature_object: Object) -> float:
     return min(times)
 
 
-def set_up(rig: str, armature_object: Object) -> Row:
-    """Set a rig up, solve, move hands, solve."""
+def set_up(rig: str, armature_object: Object | str | None) -> Row:
+    """Set a rig up, solve, move hands, solve; or say why it cannot be read."""
+    if not isinstance(armature_object, Object):
+        return Row(rig=rig, problem=str(armature_object))
+    blender_ik_addon.register()
+    try:
+        return set_up_registered(rig, armature_object)
+    finally:
+        blender_ik_addon.unregister()
+
+
+def set_up_registered(rig: str, armature_object: Object) -> Row:
+    """The same, with the add-on registered and a rig that can be read."""
     bones: Any = armature_object.pose.bones
     row = Row(rig=rig, bones=len(bones), at_rest=straightened(armature_object))
     bpy.context.view_layer.update()
@@ -224,17 +236,9 @@ def main() -> int:
         data=(Path, "folder with index.json and rigs"),
         only=("", "only rigs with this in their name"),
     ).parse_args()
-    rows: list[Row] = []
-    for rig, found in every_rig(options.data, options.only):
-        if isinstance(found, Object):
-            blender_ik_addon.register()
-            try:
-                rows.append(set_up(rig, found))
-            finally:
-                blender_ik_addon.unregister()
-        else:
-            rows.append(Row(rig=rig, problem=str(found)))
-        progress(rig, rows[-1].reached or rows[-1].problem)
+    rows = measured(
+        starmap(set_up, every_rig(options.data, options.only)), "{row.rig}: {row.reached}{row.problem}"
+    )
     publish(
         options,
         "setup",

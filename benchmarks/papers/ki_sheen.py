@@ -9,7 +9,7 @@ are any.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from math import pi, radians
 from types import SimpleNamespace
 from typing import Final
@@ -331,66 +331,29 @@ def limited_walk(rule: Rule) -> Walk:
     return stretched(rule, BENT)
 
 
-@dataclass(frozen=True)
 class DampedRun:
     """Figures 11 to 14: what one damping does."""
 
-    c: float
-    walked: Walk
-    singular: FloatArray  # At each pose but the last, (S, 4)
-    left: FloatArray  # |e − J dq| / |e| of each step, (S,)
-
-    @classmethod
-    def of(cls, c: float) -> DampedRun:
-        """One of the figures."""
-        walked = stretched(damped(c))
-        jacobians = walked.placed.stacked[:-1]
-        errors = (walked.targets - walked.placed.tips[:-1]).reshape(len(jacobians), -1)
-        left = errors - np.einsum("smn,sn->sm", jacobians, np.diff(walked.angles, axis=0))
-        parts = np.linalg.norm(left, axis=1) / np.linalg.norm(errors, axis=1)
-        return cls(c, walked, singular_values(jacobians), parts)
-
-    @property
-    def worst(self) -> int:
-        """Step with the smallest s₄."""
-        return int(self.singular[:, -1].argmin())
-
-    @property
-    def smallest(self) -> float:
-        """That s₄."""
-        return float(self.singular[:, -1].min())
-
-    @property
-    def condition(self) -> float:
-        """The condition number there."""
-        return float(damped_condition_number(self.singular[self.worst], self.c))
-
-    @property
-    def bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Of Lemma 7.2, (S,) each."""
-        return residual_bounds(self.singular, self.c)
-
-    @property
-    def misses(self) -> FloatArray:
+    def __init__(self, figure: int, c: float) -> None:
+        self.figure, self.c, self.walked = figure, c, stretched(damped(c))
+        jacobians = self.walked.placed.stacked[:-1]
+        errors = (self.walked.targets - self.walked.placed.tips[:-1]).reshape(len(jacobians), -1)
+        left = errors - np.einsum("smn,sn->sm", jacobians, np.diff(self.walked.angles, axis=0))
+        parts = np.linalg.norm(left, axis=1) / np.linalg.norm(errors, axis=1)  # |e − J dq| / |e| of each step
+        singular = singular_values(jacobians)  # (S, 4)
+        lower, upper = residual_bounds(singular, c)
+        self.within = bool(((parts >= lower - ROUNDING) & (parts <= upper + ROUNDING)).all())
+        """Whether each step keeps to Lemma 7.2."""
+        worst = int(singular[:, -1].argmin())
+        self.largest, self.smallest = singular[worst, 0], singular[worst, -1]
+        """The singular values s₁ and s₄ at the step with the smallest s₄."""
+        self.lower, self.left, self.upper = lower[worst], parts[worst], upper[worst]
+        """What is left of the error there, between its bounds [1]."""
+        self.condition = float(damped_condition_number(singular[worst], c))
+        self.misses = self.walked.distances[:, 1]
         """Of P6, (S,)."""
-        return self.walked.distances[:, 1]
-
-    @property
-    def turn(self) -> float:
-        """Largest change of an angle in a step [rad]."""
-        return float(self.walked.steps.max())
-
-    def as_told(self, figure: int) -> SimpleNamespace:
-        """A row of the table."""
-        lower, upper = (bound[self.worst] for bound in self.bounds)
-        return SimpleNamespace(
-            run=self,
-            figure=figure,
-            largest=self.singular[self.worst, 0],
-            lower=lower,
-            left=self.left[self.worst],
-            upper=upper,
-        )
+        self.mean, self.turn = float(self.misses.mean()), float(self.walked.steps.max())
+        """Their mean, and the largest change of an angle in a step [rad]."""
 
 
 def agrees(function: Callable[[float], float], value: float, printed: float, unit: float) -> bool:
@@ -402,7 +365,6 @@ def agrees(function: Callable[[float], float], value: float, printed: float, uni
 def table_finding() -> Finding:
     """Table 1, from the singular values in the captions."""
     rows: list[SimpleNamespace] = []
-    agree: list[bool] = []
     for _, c, s1, s4, *printed in PRINTED:
 
         def condition_of(s: float, c: float = c) -> float:
@@ -411,64 +373,60 @@ def table_finding() -> Finding:
         def bound_of(s: float, c: float = c) -> float:
             return float(residual_bounds([s], c)[0])
 
-        results = (condition_of, s1), (bound_of, s1), (bound_of, s4)
-        condition, lower, upper = (
-            SimpleNamespace(printed=value, ours=function(argument))
-            for (function, argument), (value, _) in zip(results, printed, strict=True)
-        )
-        rows.append(SimpleNamespace(c=c, s1=s1, s4=s4, condition=condition, lower=lower, upper=upper))
-        agree += [agrees(*result, *wanted) for result, wanted in zip(results, printed, strict=True)]
+        for what, function, argument, (value, unit) in zip(
+            ("condition number", "lower bound", "upper bound"),
+            (condition_of, bound_of, bound_of),
+            (s1, s1, s4),
+            printed,
+            strict=True,
+        ):
+            agree = agrees(function, argument, value, unit)
+            ours = function(argument)
+            rows.append(SimpleNamespace(c=c, what=what, s=argument, printed=value, ours=ours, agree=agree))
     return Finding(
         title="Table 1: condition numbers and bounds of the residual",
-        holds=(all(agree),),
-        facts={"agree": agree, "rows": rows},
+        holds=(all(row.agree for row in rows),),
+        facts={"rows": rows},
     )
 
 
-TOO_SMALL, TOO_LARGE = 0.1, 10.0  # What the paper thinks of two of its c
 UNDAMPED_RUNS: Final = 9  # From starts that are a hair apart
 BITES: Final = 10.0  # How far beyond its limit a joint must want to go in Figure 15 [°]
 
 
-def damping_finding(runs: dict[float, DampedRun]) -> Finding:
+def damping_finding() -> Finding:
     """Figures 10 to 14."""
     hairs = HAIR * np.random.default_rng(4).uniform(-1.0, 1.0, (UNDAMPED_RUNS, 9))
     plain = [stretched(shortest, beside=hair) for hair in hairs]
     strays = np.array([walked.distances[:, 1].max() for walked in plain])
-    ordered = [runs[c] for _, c, *_ in PRINTED]
-    falls = [run.condition for run in ordered]
-    smallest = [run.smallest for run in ordered]
-    steps, means = [run.turn for run in ordered], [float(run.misses.mean()) for run in ordered]
-
-    def within(run: DampedRun) -> bool:
-        lower, upper = run.bounds
-        return bool(((run.left >= lower - ROUNDING) & (run.left <= upper + ROUNDING)).all())
+    runs = [DampedRun(figure, c) for figure, c, *_ in PRINTED]
+    weak, calm, steady, strong = runs
 
     def draw(panels: Sequence[Axes]) -> None:
-        for panel, (figure, c, *_) in zip(panels, PRINTED, strict=True):
-            draw_walk(panel, runs[c].walked, every=5)
-            panel.plot(*runs[c].walked.placed.tips[:, 1].T, "-", color=COLOURS[2], lw=1.5)
-            panel.set_title(f"Figure {figure}: c = {c:g}")
+        for panel, run in zip(panels, runs, strict=True):
+            draw_walk(panel, run.walked, every=5)
+            panel.plot(*run.walked.placed.tips[:, 1].T, "-", color=COLOURS[2], lw=1.5)
+            panel.set_title(f"Figure {run.figure}: c = {run.c:g}")
 
     return Finding(
         title="Figures 10 to 14: damping",
         holds=(
-            bool(strays.min() > 2.0 * runs[LIMIT_DAMPING].misses.max()),
-            bool((np.diff(falls) < 0.0).all() and (np.diff(smallest) > 0.0).all()),
-            all(map(within, ordered)),
-            steps[0] == max(steps) and steps[0] > 3.0 * steps[2],
-            means[-1] == max(means) and means[-1] > 3.0 * means[1],
+            bool(strays.min() > 2.0 * calm.misses.max()),
+            all(a.condition > b.condition and a.smallest < b.smallest for a, b in pairwise(runs)),
+            all(run.within for run in runs),
+            weak.turn == max(run.turn for run in runs) and weak.turn > 3.0 * steady.turn,
+            strong.mean == max(run.mean for run in runs) and strong.mean > 3.0 * calm.mean,
         ),
         facts={
             "strays": strays,
-            "turns": [float(walked.steps.max()) for walked in plain],
-            "means": [float(walked.distances[:, 1].mean()) for walked in plain],
-            "runs": [runs[c].as_told(figure) for figure, c, *_ in PRINTED],
-            "weak": ordered[0],
-            "calm": runs[LIMIT_DAMPING],
-            "steady": ordered[2],
-            "strong": ordered[-1],
-            "times": means[-1] / means[1],
+            "turns": [walked.steps.max() for walked in plain],
+            "means": [walked.distances[:, 1].mean() for walked in plain],
+            "runs": runs,
+            "weak": weak,
+            "calm": calm,
+            "steady": steady,
+            "strong": strong,
+            "times": strong.mean / calm.mean,
         },
         picture=Picture("ki-sheen-11-14", (9.0, 7.6), 2, draw, rows=2),
     )
@@ -516,6 +474,6 @@ def findings() -> Iterator[Finding]:
     """All of the paper."""
     yield path_finding()
     yield from several_findings()
-    yield damping_finding({c: DampedRun.of(c) for _, c, *_ in PRINTED})
+    yield damping_finding()
     yield table_finding()
     yield limits_finding()
