@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measure the solver against the figures that it shall reach: scripts/bench.
 
-    scripts/bench [--peers] [--data FILE] [--data-buss FILE] [--data-levels FILE] [--markdown FILE]
-
-What is judged is what a user gets: the default settings, with the preferred pose, motions with the default
-smoothness. Rows without the preferred pose are there to be compared with other libraries, and not judged.
-
 What is measured is told on the page, `pages/bench.md`. With --data targets are those of a file.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import degrees, inf, radians
@@ -24,7 +19,7 @@ import numpy as np
 
 from benchmarks import peers, trees
 from benchmarks.motions import joint_steps
-from benchmarks.page import arguments, progress, publish
+from benchmarks.page import arguments, measured, publish, stored
 from benchmarks.papers.linkages import Linkage
 from benchmarks.timing import timed
 from benchmarks.trees import Targets, Tree
@@ -53,13 +48,13 @@ SEQUENCE_RUNS: Final = 3
 """Of which the median counts, and as many more as there is time for; they differ only in what the processor
 and the interpreter have at hand, and a process is not warm before some tenths of a second."""
 SEQUENCE_TIME: Final = 0.5  # Time for them [s]
-RATIO_TRACK, RATIO_SEQUENCE, RATIO_POSE, RATIO_BATCH = 1.2, 5.0, 2.5, 0.7
-"""Wanted times of a frame that follows the one before, of one of a motion, of a pose from rest, and of one of
-many poses at once [yardsticks]."""
-
-IN_REACH, BEYOND = (10.0, 3.0), (17.0, 10.0)
-"""Largest turn of a joint in a frame and largest change of it that are wanted of motions, in reach and led
-out of it and back [°]."""
+WANTED: Final = SimpleNamespace(**stored("bench"))
+"""Times of a frame that follows the one before (track), of one of a motion (sequence), of a pose from rest,
+and of one of many at once (batch) [yardsticks]; parts of the poses from rest that are reached [1]. Largest turn
+of a joint in a frame and largest change of it, in motions in reach and led out of it and back (beyond) [°].
+Parts of the unreachable poses whose first level is no further off than it can be, to 0.1 mm, and of those
+whose levels are not, one after the other, to `ALL_SLACK` [1]; median and largest times of them [s]. Squared
+error by the best known of Buss's trees [1]."""
 
 MET: Final = 1e-4  # Distance at which a target of a motion is met, and by which a level may be off [m]
 BEYOND_LEVELS: Final = {"head": 2, "hand_l": 1, "hand_r": 1, "foot_l": 0, "foot_r": 0}
@@ -69,18 +64,13 @@ BEYOND_FRAMES: Final = 18.0
 """Over about so many frames to either side of the middle a hand is led out of reach."""
 
 FAR_POSES: Final = 24
-FIRST_SHARE, ALL_SHARE, ALL_SLACK = 0.98, 0.95, 2e-3
-"""Share of the unreachable poses whose first level is no further off than it can be, to 0.1 mm, and of those
-whose levels are not, one after the other, to so much [m]."""
-POSE_TIMES: Final = {", without restarts": (0.040, 0.5), "": (0.120, inf)}
-"""Wanted median and largest time of an unreachable pose [s]."""
+ALL_SLACK: Final = 2e-3  # By which levels may be off in all [m]
 LEVELS_SEED: Final = 9000  # Of the first unreachable pose; those of a file are made with the same
 HELD_FRAMES: Final = 60
 NOISE: Final = 0.01  # Wanted change of an angle [°] in a frame
 LIMIT_SLACK: Final = 1e-9  # Angle over a limit that is none [rad]
 STRICT_POSES: Final = 6
 STRICTNESS: Final = 1e-4  # Wanted change of a higher residual when lower tasks are added [m]
-BEST_KNOWN: Final = 1.01  # Wanted mean squared error in units of the best known [1]
 
 
 class Row(SimpleNamespace):
@@ -191,13 +181,13 @@ def frame_rows(tree: Tree, track: Targets, pose: Targets, *, with_peers: bool) -
     With other libraries on the same, or what is missing of them.
     """
     case = Case(f"{tree.name} track", tree, track, True, trees.TOLERANCE)
-    yield from both(case.one_by_one, ", frame by frame", ratio=RATIO_TRACK)
-    yield from both(case.at_once, ", as a sequence", solve_sequence, ratio=RATIO_SEQUENCE)
+    yield from both(case.one_by_one, ", frame by frame", ratio=WANTED.track)
+    yield from both(case.at_once, ", as a sequence", solve_sequence, ratio=WANTED.sequence)
     yield from peer_rows(case) if with_peers else ()
-    for title, limit, rate in (("free", None, 1.0), ("±60°", LIMIT, 0.995)):
+    for title, limit in (("free", None), ("±60°", LIMIT)):
         case = Case(f"{tree.name} pose from rest, {title}", tree, pose, False, POSE_TOLERANCE, limit)
-        yield from both(case.one_by_one, ratio=RATIO_POSE, rate=rate)
-        yield from both(case.at_once, ", all at once", solve_each, ratio=RATIO_BATCH)
+        yield from both(case.one_by_one, ratio=WANTED.pose, rate=WANTED.reached[title])
+        yield from both(case.at_once, ", all at once", solve_each, ratio=WANTED.batch)
         yield from peer_rows(case) if with_peers else ()
 
 
@@ -221,9 +211,10 @@ def motion_rows(tree: Tree) -> Iterator[Row]:
     frames, skeleton, names = MOTION_FRAMES, tree.skeleton(LIMIT), [joint for joint, _ in tree.effectors]
     in_reach = trees.motion_targets(tree, frames, np.random.default_rng([SEED, 0]))
     led_away = trees.led_away(in_reach, names.index("hand_l"), BEYOND_FRAMES)
+    several = np.array([BEYOND_LEVELS[name] for name in names])
     for title, (most_turn, most_change), targets, levels in (
-        ("in reach", IN_REACH, in_reach, np.zeros(len(names), dtype=np.int64)),
-        ("led out of reach and back", BEYOND, led_away, np.array([BEYOND_LEVELS[name] for name in names])),
+        ("in reach", WANTED.in_reach, in_reach, np.zeros(len(names), dtype=np.int64)),
+        ("led out of reach and back", WANTED.beyond, led_away, several),
     ):
         pairs = zip(tree.tasks(targets), levels.tolist(), strict=True)
         problem = Problem(skeleton, tuple(replace(task, priority=level) for task, level in pairs))
@@ -303,29 +294,35 @@ def far_rows(reference: Sequence[Sequence[float]] | None) -> Iterator[Row]:
     several = [number for number in range(FAR_POSES) if len(poses[number].levels) > 1]
     alone = [poses[number].solved(poses[number].levels[:1])[0][0] for number in several]
     grown = np.array([found[number][0] for number in several]) - np.array(alone)
-    offs = [("first level when lower ones are added", FIRST_SHARE, MET, grown)]
+    offs = [("first level when lower ones are added", WANTED.first, MET, grown)]
     if reference is not None:
         known = [np.array(levels) for levels in reference[:FAR_POSES]]
         more = [np.array(levels) - other for levels, other in zip(found, known, strict=True)]
         # The first level that differs decides.
         deciding = [next((x for x in levels if abs(x) > ALL_SLACK), 0.0) for levels in more]
         first = np.array([levels[0] for levels in more])
-        offs.append(("first level by the reference", FIRST_SHARE, MET, first))
-        offs.append(("all levels by the reference", ALL_SHARE, ALL_SLACK, np.array(deciding)))
-    for what, share, slack, off in offs:
-        good, better = off <= slack, off < -slack
-        met = float(good.mean()) >= share
-        worst = max(0.0, float(off.max()))
-        yield Row(what=what, met=met, share=share, slack=slack, good=good, worst=worst, better=better)
+        offs.append(("first level by the reference", WANTED.first, MET, first))
+        offs.append(("all levels by the reference", WANTED.all, ALL_SLACK, np.array(deciding)))
+    for level, share, slack, off in offs:
+        good = off <= slack
+        yield Row(
+            what=f"poses out of reach, {level}",
+            met=float(good.mean()) >= share,
+            share=share,
+            slack=slack,
+            good=good,
+            worst=max(0.0, float(off.max())),
+            better=off < -slack,
+        )
 
 
 def far_time_rows() -> Iterator[Row]:
     """The processor time of the same."""
     poses = [FarPose.drawn(number) for number in range(FAR_POSES)]
-    for title, (median, most) in POSE_TIMES.items():
+    for title, (median, most) in WANTED.far_times.items():
         options = {"restarts": 0} if title else {}
         times = [pose.solved(pose.levels, **options)[1] for pose in poses]
-        met = bool(np.median(times) <= median and max(times) <= most)
+        met = bool(np.median(times) <= median and max(times) <= (most or inf))
         yield Row(what=f"poses out of reach{title}", met=met, times=times, median=median, most=most)
 
 
@@ -350,9 +347,9 @@ def buss_rows(stored: dict[str, Any]) -> Iterator[Row]:
         ratio = float(np.sum(errors) / np.sum(best))
         yield Row(
             what=f"double Y out of reach, {title}",
-            met=ratio <= BEST_KNOWN,
+            met=ratio <= WANTED.best_known,
             ratio=ratio,
-            good=np.array(errors) <= BEST_KNOWN * best + 1e-6,
+            good=np.array(errors) <= WANTED.best_known * best + 1e-6,
             iterations=iterations,
             times=times,
         )
@@ -445,31 +442,6 @@ def strict_rows(targets: FloatArray, rng: np.random.Generator) -> Iterator[Row]:
 # The run
 
 
-def rows(
-    targets: dict[str, Targets],
-    buss: dict[str, Any] | None,
-    levels: Sequence[Sequence[float]] | None,
-    *,
-    with_peers: bool,
-) -> Iterator[tuple[str, Row]]:
-    """All rows, as they are measured, with the table that each belongs to."""
-    few = targets["human_pose"].positions[:STRICT_POSES]
-    human = [
-        (tree, targets[f"{name}_track"], targets[f"{name}_pose"]) for name, tree in trees.trees().items()
-    ]
-    for table, found in (
-        *(("frames", frame_rows(*work, with_peers=with_peers)) for work in human),
-        *(("motions", motion_rows(tree)) for tree, _, _ in human),
-        ("far", far_rows(levels)),
-        ("far_times", far_time_rows()),
-        ("buss", buss_rows(buss["doubleY"]) if buss is not None else ()),
-        ("held", held_rows()),
-        ("strict", strict_rows(few, np.random.default_rng([SEED, 7]))),
-    ):
-        for row in found:
-            yield table, row
-
-
 def read(path: Path | None) -> Any:
     """The content of a file, if there is one."""
     return None if path is None else json.loads(path.read_text(encoding="utf-8"))
@@ -487,14 +459,21 @@ def main() -> int:
     ).parse_args()
     stored = read(options.data)
     targets = trees.own_targets(FRAMES, SEED) if stored is None else trees.stored_targets(stored, FRAMES)
-    tables: dict[str, list[Row]] = {"buss": []}
-    for table, row in rows(
-        targets, read(options.data_buss), read(options.data_levels), with_peers=options.peers
-    ):
-        tables.setdefault(table, []).append(row)
-        progress(row.what, {True: "as wanted", False: "NOT as wanted", None: ""}[row.met])
-    judged = [row for found in tables.values() for row in found if row.met is not None]
-    named = {row.what: row for found in tables.values() for row in found}
+    buss, levels = read(options.data_buss), read(options.data_levels)
+    few = targets["human_pose"].positions[:STRICT_POSES]
+    every = trees.trees()
+    human = [(tree, targets[f"{name}_track"], targets[f"{name}_pose"]) for name, tree in every.items()]
+    work: dict[str, Iterable[Row]] = {
+        "frames": (row for each in human for row in frame_rows(*each, with_peers=options.peers)),
+        "motions": (row for tree in every.values() for row in motion_rows(tree)),
+        "far": far_rows(levels),
+        "far_times": far_time_rows(),
+        "buss": buss_rows(buss["doubleY"]) if buss is not None else (),
+        "held": held_rows(),
+        "strict": strict_rows(few, np.random.default_rng([SEED, 7])),
+    }
+    tables = {name: measured(rows, "{row.what}: {row.met:wanted}") for name, rows in work.items()}
+    judged = [row for rows in tables.values() for row in rows if row.met is not None]
     publish(
         options,
         "bench",
@@ -502,10 +481,6 @@ def main() -> int:
         **tables,
         judged=judged,
         missed="; ".join(row.what for row in judged if not row.met) or "none",
-        track=[named["human track, frame by frame"], named["human track, as a sequence"]],
-        human_motions=tables["motions"][:2],
-        added=tables["far"][0],
-        far_time=tables["far_times"][-1],
         origin="drawn here" if stored is None else "of a file",
     )
     return 0

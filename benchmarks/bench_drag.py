@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How long the steps of a drag take, and how smooth they are: scripts/bench-drag.
 
-    scripts/bench-drag [--steps N] [--markdown FILE]
-
 What is dragged and where to is told on the page, `pages/dragging.md`.
 """
 
@@ -16,7 +14,7 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
-from benchmarks.page import arguments, measured, publish
+from benchmarks.page import arguments, measured, publish, stored
 from benchmarks.rigs import FloatArray, add_on, basic_human, empty_file, largest_turn, local_rotations
 from benchmarks.timing import timed
 from blender_ik_addon.scene.character.setup import setup_character
@@ -27,14 +25,7 @@ PAGE: Final = Path("docs/measured/dragging.md")
 STEPS: Final = 40  # Of each way
 FRAME: Final = 1.0 / 60.0  # Time between two pictures at sixty a second [s]
 
-WAYS: Final[dict[str, tuple[str, tuple[tuple[float, float, float], ...]]]] = {
-    "hand.L": ("hand", ((-0.15, -0.25, 0.15), (0.1, -0.5, 0.15), (0.8, -2.0, -0.3))),
-    "spine": ("hips", ((0.04, -0.05, -0.1), (0.1, -0.1, -0.35), (0.3, -1.5, 0.4))),
-    "spine.006": ("head", ((0.05, -0.08, -0.03), (0.0, -0.4, -0.2), (0.5, -1.5, 0.8))),
-    "forearm.L": ("elbow", ((-0.05, -0.12, 0.08), (0.0, -0.3, 0.2), (0.8, -1.5, 0.5))),
-    "foot.L": ("foot", ((0.05, -0.15, 0.15), (0.1, -0.5, 0.35), (0.5, -2.0, 0.8))),
-    "f_index.03.L": ("finger", ((-0.03, -0.05, 0.03), (0.1, -0.5, 0.15), (0.8, -2.0, -0.3))),
-}
+WAYS: Final[dict[str, tuple[str, list[list[float]]]]] = stored("bench_drag")
 """Bones, what they are called, and how far they are dragged: in reach, at the border, far [m]."""
 PLACES: Final = ("in reach", "border", "far")
 SLIP: Final = 5e-4  # Most by which a foot that holds may be off at rest [m]

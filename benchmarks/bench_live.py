@@ -1,24 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How fast a body of 60 bones follows eight targets in live mode: scripts/bench-live.
 
-    scripts/bench-live [--updates N] [--only WORD] [--markdown FILE]
-
-Targets are moved by this script along smooth paths and the scene is updated, as a mouse would have it. Timed
-is the handler of live mode, by a clock round it, and the whole update of the scene. The same targets are then
-moved with live mode off, and the same poses are written into the bones with live mode off: what Blender takes
-for that is what live mode is held against. The rest is told on the page, `pages/live.md`.
+What is measured is told on the page, `pages/live.md`.
 """
 
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from math import pi, sin
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
@@ -28,7 +21,7 @@ import numpy as np
 from bpy.types import Object
 from mathutils import Vector
 
-from benchmarks.page import arguments, measured, publish
+from benchmarks.page import arguments, measured, publish, stored
 from benchmarks.rigs import FloatArray, add_on, basic_human, largest_turn, local_rotations
 from benchmarks.timing import timed, watching
 from blender_ik_addon.core.solve.follower import Follower
@@ -43,18 +36,8 @@ MEDIAN_WANTED, MOST_WANTED = 8e-3, 25e-3  # Median and longest update [s]
 SOLVE_WANTED: Final = 2.0  # Turn of a bone when Solve is pressed after the body has come to rest [°]
 END_WANTED: Final = 5.0  # Largest turn in a look after the tool has ended [°]
 
-EFFECTORS: Final = (
-    # bone, kind, priority
-    ("foot.L", 'BOTH', 0),
-    ("foot.R", 'BOTH', 0),
-    ("spine", 'BOTH', 1),
-    ("hand.L", 'BOTH', 2),
-    ("hand.R", 'BOTH', 2),
-    ("spine.006", 'ORIENTATION', 2),
-    ("forearm.L", 'POLE', 3),
-    ("forearm.R", 'POLE', 3),
-)
-
+EFFECTORS: Final[list[tuple[str, str, int]]] = stored("bench_live")["effectors"]
+"""Bone, kind and priority of each."""
 FINGERS: Final = ("thumb", "index", "middle", "ring", "pinky")
 
 
@@ -146,7 +129,7 @@ class Case:
 
 def cases() -> list[Case]:
     """All of them, in the order of the page."""
-    content = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    content = stored("bench_live")
     return [
         Case(entry["name"], path["about"], path["moves"], tuple(entry.get("pinned", ())), "limits" in entry)
         for entry in content["cases"]

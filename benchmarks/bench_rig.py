@@ -1,25 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rigify's basic human from rest to drawn poses, ours against Blender's own IK: scripts/bench-rig.
 
-    scripts/bench-rig [--poses N] [--only WORD] [--markdown FILE]
-
-Poses are drawn at random inside limits; hips are moved and turned as well. Hands, feet and head of such a
-pose, place and orientation, are the targets. Nothing else of it is known to a solver, which begins in the
-rest pose. What it did is read from Blender's evaluated matrices, here and not by the add-on. Each pose is
-inside the limits as the add-on takes them and as Blender's IK takes them, so both could reach all targets.
-
-Blender's IK turns the root bone but never moves it, so that hardly any of these targets is in its reach. It
-is therefore also given the hips where they belong, and so is ours, for comparison.
+What is measured is told on the page, `pages/rig.md`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import radians
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +18,7 @@ import numpy as np
 from bpy.types import Object
 from mathutils import Matrix
 
-from benchmarks.page import arguments, measured, publish
+from benchmarks.page import arguments, measured, publish, stored
 from benchmarks.rigs import FloatArray, add_on, basic_human
 from benchmarks.timing import timed, watching
 from blender_ik_addon.core.model.euler import order_index
@@ -47,9 +37,10 @@ MATRIX_SLACK: Final = 1e-3
 
 WANTED: Final = 0.99  # Part of the poses to be reached [1]
 HIPS: Final = "spine"
-EFFECTORS: Final = ("foot.L", "foot.R", "hand.L", "hand.R", "spine.006")
-CHAINS: Final = {"foot.L": 3, "foot.R": 3, "hand.L": 4, "hand.R": 4, "spine.006": 6}
+DATA: Final = stored("bench_rig")
+CHAINS: Final[dict[str, int]] = DATA["chains"]
 """Bones from each effector to the thigh, the shoulder and the first bone above the hips."""
+EFFECTORS: Final = tuple(CHAINS)
 
 ORDER: Final = "YZX"
 """Rotation mode of the limited bones: twist first, then sideways, then about x. The angle in the middle, that
@@ -74,24 +65,12 @@ class Limits(NamedTuple):
         return " | ".join("–" if of is None else f"{of[0]:g} … {of[1]:g}" for of in self.ranges)
 
 
-def read_limits() -> Iterator[Limits]:
-    """Those of `rig_limits.json`, then their mirror images; every range contains 0, as Blender demands."""
-    entries = json.loads(Path(__file__).with_name("rig_limits.json").read_text(encoding="utf-8"))
-    for side, sign in ((".L", 1.0), (".R", -1.0)):
-        for entry in entries:
-            if side == ".L" or entry["bone"].endswith(".L"):
-                x, y, z = (entry[axis] for axis in "xyz")
-                # On the right turns about y and z go the other way.
-                y, z = (None if of is None else tuple(sorted(sign * end for end in of)) for of in (y, z))
-                bone = entry["bone"].replace(".L", side)
-                yield Limits(bone, (None if x is None else tuple(x), y, z), entry["meant as"])
+LIMITS: Final = tuple(Limits(**limits) for limits in DATA["limits"])
+"""Of both sides; on the right turns about y and z go the other way. All contain 0, as Blender demands."""
 
-
-LIMITS: Final = tuple(read_limits())
-
-HIPS_PLACES: Final[tuple[Range, Range, Range]] = ((-0.5, 0.5), (-0.5, 0.3), (-0.5, 0.5))
+HIPS_PLACES: Final[list[Range]] = DATA["hips_places"]
 """How far the hips move along their own axes: left, up, forward [m]."""
-HIPS_TURNS: Final[tuple[Range, Range, Range]] = ((-60, 60), (-180, 180), (-30, 30))
+HIPS_TURNS: Final[list[Range]] = DATA["hips_turns"]
 """How far they turn about them: to bend, to turn round, to lean [°]."""
 HIPS_ORDER: Final = "XZY"  # In which they are drawn: first the bend, last the turn
 LOCKED: Final = 1e-6  # What counts as no turn about a locked axis [rad]
@@ -277,23 +256,15 @@ class Setting(NamedTuple):
     """A way to set up Blender's own IK."""
 
     label: str
-    solver: str = 'LEGACY'  # 'LEGACY' is what Blender calls Standard
-    tree: bool = True
+    solver: str  # 'LEGACY' is what Blender calls Standard
+    tree: bool
     """Whether each chain goes to the root, so that they share the spine; otherwise see `CHAINS`."""
-    hips_placed: bool = False  # Whether the hips are where they belong beforehand
-    part: float = 1.0
+    hips_placed: bool  # Whether the hips are where they belong beforehand
+    part: float
     """Of the poses that are tried [1]: few are enough to show that none is reached, and these are slow."""
 
 
-SETTINGS: Final = (
-    Setting("Blender, Standard, a chain for each limb", tree=False),
-    Setting("Blender, Standard, whole tree", part=0.2),
-    Setting("Blender, iTaSC, whole tree", solver='ITASC', part=0.2),
-    Setting("Blender, Standard, a chain for each limb, hips placed", tree=False, hips_placed=True),
-    Setting("Blender, Standard, whole tree, hips placed", hips_placed=True),
-    Setting("Blender, iTaSC, whole tree, hips placed", solver='ITASC', hips_placed=True),
-)
-
+SETTINGS: Final = tuple(Setting(**setting) for setting in DATA["settings"])
 BLENDER_ITERATIONS: Final = 500  # The default of the constraint; iTaSC is given as many
 ITASC_PRECISION: Final = 1e-4
 """To which iTaSC solves [1]; its default, 0.005, is coarser than what is wanted here."""
@@ -374,21 +345,34 @@ class Row:
         return float(np.median(self.values("whole_time")))
 
     @property
+    def reaches(self) -> bool:
+        """Whether that is as much as is wanted of ours."""
+        return self.inside >= WANTED
+
+    @property
+    def keeps(self) -> bool:
+        """Whether no pose is beyond a limit."""
+        return self.over[0] == 0
+
+    @property
     def worst(self) -> SimpleNamespace:
         """Of the worst effector of each pose: distances [m] and angles [rad], (P,) each."""
         distances, angles = (self.values(name).max(axis=1) for name in ("distances", "angles"))
         return SimpleNamespace(distances=distances, angles=angles)
 
     @property
-    def exceeding(self) -> SimpleNamespace:
-        """How many poses are beyond limits, and by how much at most [rad]; the same of the channels."""
-        beyond, channels = self.values("beyond"), self.values("channels_beyond")
-        return SimpleNamespace(
-            count=int((beyond > self.slack).sum()),
-            most=max(float(beyond.max()), 0.0),
-            channels=int((channels > self.slack).sum()),
-            channels_most=max(float(channels.max()), 0.0),
-        )
+    def over(self) -> tuple[int, float]:
+        """How many poses are beyond limits, and by how much at most [rad]."""
+        return self._exceeding("beyond")
+
+    @property
+    def channels_over(self) -> tuple[int, float]:
+        """The same of their channels."""
+        return self._exceeding("channels_beyond")
+
+    def _exceeding(self, name: str) -> tuple[int, float]:
+        beyond = self.values(name)
+        return int((beyond > self.slack).sum()), max(float(beyond.max()), 0.0)
 
 
 def rows(poses: int, only: str) -> Iterator[Row]:
@@ -415,26 +399,6 @@ def rows(poses: int, only: str) -> Iterator[Row]:
             yield Row(setting.label, found, hips_placed=placed)
 
 
-def verdicts(measured: Sequence[Row]) -> dict[str, list[SimpleNamespace]]:
-    """What is wanted of ours and whether it is so, as far as it was measured: lists of one entry or none."""
-    of_label = {row.label: row for row in measured}
-    theirs = [row for row in measured if not row.label.startswith(OURS)]
-    alike, helped = ([row for row in theirs if row.hips_placed is placed] for placed in (False, True))
-    found: dict[str, list[SimpleNamespace]] = {"ours": [], "faster": [], "helped": []}
-    if OURS in of_label:
-        ours = of_label[OURS]
-        reaches, keeps = ours.inside >= WANTED, ours.exceeding.count == 0
-        found["ours"].append(SimpleNamespace(row=ours, reaches=reaches, keeps=keeps))
-        if alike:
-            fastest = min(alike, key=lambda row: row.time)
-            met = ours.time < fastest.time
-            found["faster"].append(SimpleNamespace(row=ours, fastest=fastest, met=met))
-    if OURS_PLACED in of_label and helped:
-        best = max(helped, key=lambda row: row.inside)
-        found["helped"].append(SimpleNamespace(row=of_label[OURS_PLACED], best=best))
-    return found
-
-
 def main() -> int:
     """Run the bench; the exit code is 0 whatever it measures."""
     options = arguments(
@@ -445,10 +409,13 @@ def main() -> int:
     ).parse_args()
     with add_on():
         solvers = measured(rows(options.poses, options.only), "{row.label}: {row.inside:% .1f} % reached")
+    ours, placed = ([row for row in solvers if row.label == label] for label in (OURS, OURS_PLACED))
+    theirs = [row for row in solvers if not row.label.startswith(OURS)]
+    alike = sorted((row for row in theirs if not row.hips_placed), key=lambda row: row.time)
+    helped = sorted((row for row in theirs if row.hips_placed), key=lambda row: -row.inside)
     missed = [
         SimpleNamespace(number=number, pose=pose)
-        for row in solvers
-        if row.label == OURS
+        for row in ours
         for number, pose in enumerate(row.outcomes)
         if not pose.reached
     ]
@@ -457,7 +424,11 @@ def main() -> int:
         "rig",
         globals(),
         rows=solvers,
-        **verdicts(solvers),
+        ours=ours,
+        placed=placed,
+        fastest=alike[:1] if ours else [],
+        faster=bool(ours and alike) and ours[0].time < alike[0].time,
+        best=helped[:1] if placed else [],
         missed=missed,
         any_missed=missed[:1],
         limits=[of for of in LIMITS if not of.bone.endswith(".R")],

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measure how time and memory grow with bones, effectors and frames: scripts/bench --growth.
 
-    scripts/bench --growth [--only SERIES] [--markdown FILE]
-
 Rig, motion, measures and verdict are told on the page, `pages/growth.md`.
 """
 
@@ -17,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.page import arguments, measured, publish
+from benchmarks.page import arguments, measured, publish, stored
 from benchmarks.timing import timed
 from blender_ik_addon.core import (
     Pose,
@@ -28,7 +26,7 @@ from blender_ik_addon.core import (
     forward_kinematics,
     solve_sequence,
 )
-from blender_ik_addon.core.arrays import BoolArray, FloatArray
+from blender_ik_addon.core.arrays import FloatArray
 
 REACH: Final = 2.0  # From root to tip along the bones [m]
 ARC: Final = radians(60.0)
@@ -49,18 +47,8 @@ FLAT: Final = 32.0
 
 FILLED: Final = 1000  # Frames with which all that is filled once is full, so that memory is judged from there
 
-SERIES: Final = {
-    "bones": (10, 30, 100, 300),
-    "effectors": (1, 2, 4, 8, 16, 32, 64),
-    "frames": (100, 1000, 10_000),
-}
-FIXED: Final = {
-    "bones": {"effectors": 4, "frames": 100},
-    # Two bones for each limb and for the spine where there are the most effectors.
-    "effectors": {"bones": 130, "frames": 100},
-    "frames": {"bones": 10, "effectors": 2},
-}
-"""What does not vary in each series."""
+SERIES: Final = stored("growth")
+"""What varies in each, and what does not; two bones for each limb where there are the most effectors."""
 
 
 @dataclass(frozen=True)
@@ -85,25 +73,6 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.bones} bones, {self.effectors} effectors, {self.frames} frames {self.what}"
-
-
-@dataclass(frozen=True)
-class Measure:
-    """Result of a case."""
-
-    case: Case
-    seconds: float
-    """Time for a frame [s]."""
-    working: int
-    """Memory beyond targets and result [B]."""
-    result: int
-    """Memory of the result [B]."""
-    solution: SequenceSolution
-
-    @property
-    def reached(self) -> BoolArray:
-        """Frames in which all effectors are at their targets, (frames,)."""
-        return np.all(self.solution.errors <= TOLERANCE, axis=1)
 
 
 # Rigs and motions
@@ -161,38 +130,45 @@ def targets(
 # Measuring
 
 
-def measure(case: Case) -> Measure:
-    """Solve a case, a few times for its time where it is short, and once more to see its memory."""
-    skeleton, tips = rig(case.bones, case.effectors, preferred=case.preferred)
-    places = targets(skeleton, tips, case.frames, np.random.default_rng(SEED))
+class Measure:
+    """A case, solved a few times for its time where it is short, and once more to see its memory."""
 
-    def solved(frames: int) -> tuple[SequenceSolution, float]:
-        tasks = [
-            ReachPoint(joint=joint, point=point, target=places[:frames, number])
-            for number, (joint, point) in enumerate(tips)
-        ]
-        problem, poses = Problem(skeleton, tuple(tasks)), Pose.rest(skeleton, (frames,))
-        return timed(solve_sequence, problem, poses, tolerance_position=TOLERANCE)
+    def __init__(self, case: Case) -> None:
+        skeleton, tips = rig(case.bones, case.effectors, preferred=case.preferred)
+        places = targets(skeleton, tips, case.frames, np.random.default_rng(SEED))
 
-    solved(2)  # what is loaded or set up at first use is no part of any frame
-    times: list[float] = []
-    while len(times) < RUNS and (not times or times[0] <= SHORT):
-        times.append(solved(case.frames)[1])
-    gc.collect()
-    tracemalloc.start()
-    solution, _ = solved(case.frames)
-    result, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return Measure(case, float(np.median(times)) / case.frames, peak - result, result, solution)
+        def solved(frames: int) -> tuple[SequenceSolution, float]:
+            tasks = [
+                ReachPoint(joint=joint, point=point, target=places[:frames, number])
+                for number, (joint, point) in enumerate(tips)
+            ]
+            problem, poses = Problem(skeleton, tuple(tasks)), Pose.rest(skeleton, (frames,))
+            return timed(solve_sequence, problem, poses, tolerance_position=TOLERANCE)
+
+        solved(2)  # what is loaded or set up at first use is no part of any frame
+        times: list[float] = []
+        while len(times) < RUNS and (not times or times[0] <= SHORT):
+            times.append(solved(case.frames)[1])
+        gc.collect()
+        tracemalloc.start()
+        solution, _ = solved(case.frames)
+        self.result, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        self.case, self.seconds = case, float(np.median(times)) / case.frames
+        """Time for a frame [s]."""
+        self.working = peak - self.result
+        """Memory beyond targets and result [B]."""
+        self.iterations, self.reached = solution.iterations, np.all(solution.errors <= TOLERANCE, axis=1)
 
 
 def cases(only: str | None = None) -> Iterator[list[Case]]:
     """Of each series, the short ones first, with a preferred pose and without."""
     for preferred in (True, False):
-        for series, sizes in SERIES.items():
+        for series, of in SERIES.items():
             if only in (None, series):
                 yield [
-                    Case(series, preferred=preferred, **(FIXED[series] | {series: size})) for size in sizes
+                    Case(series, preferred=preferred, **(of["fixed"] | {series: size}))
+                    for size in of["sizes"]
                 ]
 
 
@@ -228,7 +204,7 @@ def main() -> int:
     every: list[Measure] = []
     verdicts: list[Verdict] = []
     for series in cases(options.only):
-        points = measured(map(measure, series), "{row.case}: {row.seconds:ms .3g} ms")
+        points = measured(map(Measure, series), "{row.case}: {row.seconds:ms .3g} ms")
         every += points
         verdicts.append(Verdict(points))
     publish(

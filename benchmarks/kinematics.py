@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Compare forward kinematics with Blender's own `PoseBone.matrix` on real rigs: scripts/kinematics.
 
-    scripts/kinematics [--data DIR] [--poses N] [--markdown FILE]
-
-The rigs are Rigify's metarigs, a rig that Rigify generates from one of them, and, with --data, the BVH, glTF
-and FBX files that DIR/index.json lists under "file". Exits with 1 if any rig differs by more than 1e-5 of its
-size, or if rigs are missing.
+Exits with 1 if any rig differs by more than 1e-5 of its size, or if rigs are missing.
 """
 
 from __future__ import annotations

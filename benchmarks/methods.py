@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every method on the demo's figure, compared, so that one knows which to choose: scripts/methods.
 
-    scripts/methods [--method NAME ...] [--markdown FILE]
-
-Rigify's basic human follows the demo's six empties, once with the table in reach and once, inside limits,
-out of reach. Each method bakes the same frames from the rest pose; then the keys are played back, and errors,
-turns and angles are read from Blender's evaluated matrices and channels, not from the add-on.
+What is measured is told on the page, `pages/methods.md`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whole-body motion from hands, feet, head and hips alone, compared with the recording: scripts/motion.
 
-    scripts/motion --data DIR [--frames N] [--only WORD] [--markdown FILE]
-
 One recorded clip (BVH) of each kind of motion is solved at its full rate on its own rig, as Set Up Character
 makes it posable, see `recordings.py`. Of the recording nothing but the targets is known.
 """
@@ -21,7 +19,7 @@ import bpy
 import numpy as np
 
 from benchmarks import motions
-from benchmarks.page import arguments, measured, progress, publish
+from benchmarks.page import arguments, measured, progress, publish, stored
 from benchmarks.recordings import LEAST_FRAMES, Recording, Solved, clips
 from benchmarks.rigs import add_on
 from blender_ik_addon.core import SolverOptions, Status
@@ -30,17 +28,7 @@ from blender_ik_addon.core.engine.pops import pops_of
 
 FRAMES: Final = 250  # Most frames of a clip
 
-KINDS: Final[dict[str, str]] = {
-    "walk": r"walk",
-    "run": r"\brun",
-    "jump": r"\bjump(s|ing)?\b(?! jacks)",
-    "kick": r"kick",
-    "punch": r"punch",
-    "dance": r"dance",
-    "crawl": r"crawl",
-    "backflip": r"backflip",
-    "get-up": r"get.?up",
-}
+KINDS: Final[dict[str, str]] = stored("motion")
 """The kinds of motion, and what is looked for in a file's name and in its remark in the index."""
 
 LONGEST: Final = 10.0

@@ -1,26 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bodies set up in one click and led by hands, feet, head and hips, against recordings: scripts/natural.
 
-    scripts/natural --data DIR [--frames N] [--only WORD] [--markdown FILE]
-
-Every clip of a human figure in the folder is solved on its own rig, as Blender imports it and as Set-up
-Character makes it posable: limits, stiffness and preferred angles are those that a user gets. Of a recording
-nothing but the targets is known. Clips of the folder `bvh` were looked at when stiffness and preferred angles
-were chosen; all others are held out. Needs the bpy module.
+What is measured is told on the page, `pages/natural.md`; the clips are those of `recordings.py`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
 
 from benchmarks import recordings
 from benchmarks.motions import effector_errors
-from benchmarks.page import arguments, progress, publish
+from benchmarks.page import arguments, measured, progress, publish
 from benchmarks.recordings import Recording, Solved, clips, middle_of
 from benchmarks.rigs import add_on
 from blender_ik_addon.core import (
@@ -58,23 +54,6 @@ SPINE_BENT: Final = 15.0
 """Turn of the whole spine in a frame from which on its share is looked at in that frame [°]."""
 
 
-@dataclass(frozen=True)
-class Manner:
-    """How a motion is made, ours or a recording."""
-
-    backwards: int
-    """Elbows and knees that bend backwards."""
-    share: float
-    """Turn of the joint of the spine that turns most over their mean, both root mean squares over the clip
-    [1]; nan for one joint, or a spine that stays as at rest."""
-    worst_share: float
-    """The same in the worst frame in which the spine turns `SPINE_BENT` in all."""
-    collar: float
-    """Mean elevation from rest of the collarbones of arms with the hand above the head [°]."""
-    step: float
-    """Largest turn of a joint from a frame to the next [°]."""
-
-
 class Row:
     """A clip that was solved, compared with the recording."""
 
@@ -95,7 +74,7 @@ class Row:
         self.ours = self.manner(solved.matrices, solved.steps)
         self.recorded = self.manner(recording.matrices, solved.recorded_steps)
         self.outside, self.violations = outside_limits(recording, solved)
-        self.step_ratio = self.ours.step / self.recorded.step
+        self.unlike, self.step_ratio = self.ours.share >= UNLIKE, self.ours.step / self.recorded.step
         self.jumps = [
             f"{frame + 1}: {solved.joint_of(frame - 1)} by {solved.steps[frame - 1].max():.0f}°"
             for frame in solved.jumps
@@ -113,8 +92,13 @@ class Row:
             f"{self.clip}: {what}" for what in (*found, *(f"jumps to frame {jump}" for jump in self.jumps))
         ]
 
-    def manner(self, matrices: FloatArray, steps: FloatArray) -> Manner:
-        """How the motion of joints with some matrices (F, n, 4, 4) is made, of turns (F - 1, k) [°]."""
+    def manner(self, matrices: FloatArray, steps: FloatArray) -> SimpleNamespace:
+        """How a motion of joints with some matrices (F, n, 4, 4) is made, of turns (F - 1, k) [°].
+
+        These are how many elbows and knees bend backwards, the share of the joint of the spine that turns
+        most, in all and in the worst frame, see `shares`, the mean elevation from rest of the collarbones of
+        arms with the hand above the head [°], and the largest turn of a joint in a frame (step) [°].
+        """
         recording, character = self.recording, self.recording.character
         limbs = (*character.limbs_of(LimbKind.ARM), *character.limbs_of(LimbKind.LEG))
         bent = np.concatenate([bends(recording.skeleton, limb, matrices) for limb in limbs])
@@ -123,9 +107,14 @@ class Row:
             for limb, frames in self.raised
             if Role.SHOULDER in limb.roles and frames.any()
         ]
-        share, worst = shares(recording.skeleton, self.spine, matrices)
-        collar = float(np.concatenate(raised).mean()) if raised else float("nan")
-        return Manner(int((bent < -BACKWARDS).sum()), share, worst, collar, float(steps.max()))
+        share, worst_share = shares(recording.skeleton, self.spine, matrices)
+        return SimpleNamespace(
+            backwards=int((bent < -BACKWARDS).sum()),
+            share=share,
+            worst_share=worst_share,
+            collar=float(np.concatenate(raised).mean()) if raised else float("nan"),
+            step=float(steps.max()),
+        )
 
 
 def outside_limits(recording: Recording, solved: Solved) -> tuple[float, int]:
@@ -207,7 +196,11 @@ def spine_joints(recording: Recording) -> list[int]:
 
 
 def shares(skeleton: Skeleton, spine: Sequence[int], matrices: FloatArray) -> tuple[float, float]:
-    """Largest over mean turn of the joints of a spine, over a clip and in the worst frame [1]."""
+    """Largest over mean turn of the joints of a spine, over a clip and in the worst frame [1].
+
+    Over the clip they are root mean squares; nan for one joint, or a spine that stays as at rest. The worst
+    frame is one of those in which the spine turns `SPINE_BENT` in all.
+    """
     if len(spine) < 2:
         return float("nan"), float("nan")
     turns = np.stack([_turn(skeleton, joint, matrices) for joint in spine], axis=1)  # (F, k) [°]
@@ -273,31 +266,17 @@ BENT: Final = 0.95  # How far hands are from shoulders on the arc, in lengths of
 BEYOND: Final = 0.04  # How far hands go beyond the length of the arm in the end [m], of a figure of `HEIGHT`
 
 
-@dataclass(frozen=True)
-class Raised:
-    """What was measured of a rig."""
-
-    rig: str
-    low: float
-    level: float
-    high: float
-    overhead: float
-    """Elevation of the collarbones from rest with the hands at each of `SHOWN`, mean of both sides [°]."""
-    beyond: float  # The same with the hands beyond the arms' length [°]
-    reached: int  # Places on the arc, and the one beyond, both hands reach within `REACHED_PLACE`
-
-    @property
-    def rises(self) -> bool:
-        """Whether shoulders are higher with hands overhead than with them level, and higher still beyond."""
-        return self.beyond > self.overhead > self.level
-
-
-def raised(recording: Recording, rig: str) -> Raised | None:
+def raised(recording: Recording) -> SimpleNamespace | None:
     """Raise the hands of a clip's rig; None where it has no collarbones.
 
     The figure stands as at rest, with hips, feet and head held where they are. Both hands go, without their
     orientation, from hanging to straight up, sideways and a little to the front, in the plane of the shoulder
     blades; then straight up beyond the length of the arm, where only raised shoulders get them.
+
+    Returns:
+        The elevation of the collarbones from rest at `SHOWN`, mean of both sides (collars) [°], the same with
+        the hands beyond the arms' length, whether they are higher with hands overhead than with them level and
+        higher still beyond (rises), and how many places both hands reach within `REACHED_PLACE`.
     """
     skeleton, character = recording.skeleton, recording.character
     limbs = [
@@ -337,25 +316,21 @@ def raised(recording: Recording, rig: str) -> Raised | None:
     posed = forward_kinematics(skeleton, solution.pose).matrices
     place, _ = effector_errors(problem, posed)
     collars = np.mean([elevation(recording, limb, posed) for limb in limbs], axis=0)
-    shown = (float(collars[int(np.argmin(np.abs(ARC - angle)))]) for angle in SHOWN)
-    return Raised(rig, *shown, float(collars[-1]), int((place.max(axis=1) <= REACHED_PLACE).sum()))
+    shown = [float(collars[int(np.argmin(np.abs(ARC - angle)))]) for angle in SHOWN]
+    _, level, _, overhead = shown
+    return SimpleNamespace(
+        rig=recording.name.split(":")[0],
+        collars=shown,
+        beyond=float(collars[-1]),
+        rises=bool(collars[-1] > overhead > level),
+        reached=int((place.max(axis=1) <= REACHED_PLACE).sum()),
+    )
 
 
-# The page
-
-
-class Together:
-    """Clips, those that were chosen on or those that were held out."""
-
-    def __init__(self, name: str, rows: list[Row]) -> None:
-        self.name, self.title, self.rows = name, name.capitalize(), rows
-        self.ours, self.recorded = ([getattr(row, which) for row in rows] for which in ("ours", "recorded"))
-        counts = Counter(len(row.spine) for row in rows)
-        self.spines = [f"{joints}: {counts[joints]}" for joints in sorted(counts)]
-        """How many clips have so many joints of the spine."""
-        self.overlooked = sum(len(row.overlooked) for row in rows)
-        self.jumps = sum(len(row.jumps) for row in rows)
-        self.unlike = sum(row.ours.share >= UNLIKE for row in rows)
+def spines_of(rows: Sequence[Row]) -> list[str]:
+    """How many clips have so many joints of the spine."""
+    counts = Counter(len(row.spine) for row in rows)
+    return [f"{joints}: {counts[joints]}" for joints in sorted(counts)]
 
 
 def main() -> int:
@@ -367,23 +342,17 @@ def main() -> int:
         frames=(FRAMES, "most of a clip"),
         only=("", "only files with this in their names"),
     ).parse_args()
-    rows: list[Row] = []
-    arcs: list[Raised] = []
-    seen: set[tuple[tuple[str, ...], bytes]] = set()
     with add_on():
-        for recording in clips(options.data, options.frames, options.only):
-            rows.append(Row(recording))
-            rig = recording.skeleton.names, recording.skeleton.rest.round(3).tobytes()
-            if rig not in seen:
-                seen.add(rig)
-                arc = raised(recording, rows[-1].clip.split(":")[0])
-                arcs += [] if arc is None else [arc]
-            progress(f"{rows[-1].clip}: {rows[-1].reached} of {rows[-1].frames} reached")
+        recorded = clips(options.data, options.frames, options.only)
+        rows = measured(map(Row, recorded), "{row.clip}: {row.reached} of {row.frames} reached")
     if not rows:
         progress(f"{options.data}: no clip of a human figure")
         return 1
+    rigs: dict[tuple[tuple[str, ...], bytes], Recording] = {}
+    for of in (row.recording for row in rows):
+        rigs.setdefault((of.skeleton.names, of.skeleton.rest.round(3).tobytes()), of)
     parts = [
-        Together(name, part)
+        SimpleNamespace(name=name, title=name.capitalize(), rows=part, spines=spines_of(part))
         for name, held in (("chosen on", False), ("held out", True))
         if (part := [row for row in rows if row.held_out == held])
     ]
@@ -392,7 +361,7 @@ def main() -> int:
         "natural",
         {**vars(recordings), **globals()},
         parts=parts,
-        arcs=arcs,
+        arcs=[arc for arc in map(raised, rigs.values()) if arc is not None],
         misses=[miss for row in rows for miss in row.misses] or ["nothing."],
     )
     return 0

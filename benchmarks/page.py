@@ -7,7 +7,7 @@ page is made, and `facts`, with what. Beyond that:
 
 - `[row of rows] TEXT` stands for the text once for each of them, `[row of rows]` on a line of its own for all
   lines down to `[end]`. So an optional part of a page is one of a list with one entry or none.
-- `{rows.turn}` are the turns of all rows, where rows is a list.
+- `{rows.turn}` are the turns of all rows, where rows is a list; `{rows.0.turn}` is that of the first.
 - `{rows.turn:deg max .1f}`: before the format words may stand that say how a figure is told, in this order;
   see `told`.
 
@@ -17,6 +17,7 @@ The first list of a page is its summary: the figures that matter, in at most fiv
 from __future__ import annotations
 
 import argparse
+import json
 import platform
 import re
 import sys
@@ -146,6 +147,11 @@ def publish(options: argparse.Namespace, name: str, constants: Mapping[str, Any]
         print("\n".join([*summary, "", f"See {options.markdown}."]))
 
 
+def stored(name: str) -> Any:
+    """The data of a JSON file of this folder."""
+    return json.loads((TEMPLATES.parent / f"{name}.json").read_text(encoding="utf-8"))
+
+
 def template(name: str) -> str:
     """The text of a template."""
     return (TEMPLATES / f"{name}.md").read_text(encoding="utf-8")
@@ -175,7 +181,10 @@ class _Fields(Formatter):
         first, *parts = field_name.split(".")
         value = kwargs[first]
         for part in parts:
-            value = [getattr(row, part) for row in value] if type(value) is list else getattr(value, part)
+            if part.isdigit():
+                value = value[int(part)]
+            else:
+                value = [getattr(row, part) for row in value] if type(value) is list else getattr(value, part)
         return value, first
 
     def format_field(self, value: Any, format_spec: str) -> str:
@@ -190,13 +199,16 @@ def told(value: Any, form: str = "") -> str:
     """A figure, or a sequence of them, as words and a format want it.
 
     Words are units, by which it is multiplied, and ways, of which one figure comes that is told in place of
-    many, those that are not finite left out; `count` is how many there are, `span` the least and the largest,
+    many, those that are not finite left out; `count` is how many there are, `total` how
+    many in sequences of a sequence, `span` the least and the largest,
     one figure where they are written alike. The format `short` is three digits, and no more than three behind
     the point; `wanted` tells a no from afar. What is missing is a dash, an empty sequence `none`.
     """
     word, _, rest = form.partition(" ")
     if word == "count":
         return told(len(value), rest)
+    if word == "total":
+        return told(sum(len(part) for part in value), rest)
     if word in UNITS:
         return told(_numbers(value) * UNITS[word], rest)
     if word in WAYS or word == "span":
@@ -229,16 +241,11 @@ def _numbers(value: Any) -> FloatArray:
     return np.concatenate([np.zeros(0), *(np.array(part, dtype=np.float64).ravel() for part in parts)])
 
 
-def first_of(names: Sequence[str]) -> str:
-    """Names in a row, the first few of many."""
-    shown = ", ".join(names[:FIRST])
-    return f"{shown} and {len(names) - FIRST} more" if len(names) > FIRST else shown
-
-
 def said_of(notes: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """What was said of each of some rigs, with the rigs of which it was said."""
+    """What was said of each of some rigs, with the first few of the rigs of which it was said."""
     rigs: dict[str, list[str]] = {}
     for rig, lines in notes:
         for line in lines:
             rigs.setdefault(line, []).append(rig)
-    return [f"{line} ({first_of(names)})" for line, names in rigs.items()]
+    more = {line: f" and {len(of) - FIRST} more" if len(of) > FIRST else "" for line, of in rigs.items()}
+    return [f"{line} ({', '.join(of[:FIRST])}{more[line]})" for line, of in rigs.items()]

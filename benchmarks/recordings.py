@@ -85,11 +85,6 @@ class Recording:
         return Pose(channels, self.pose.scale)
 
 
-def files(folder: Path) -> list[Path]:
-    """All files that may hold clips, in the order of their names."""
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
-
-
 def clips(folder: Path, frames: int, only: str = "") -> Iterator[Recording]:
     """Every clip of a human figure with hands or forearms, feet, head and hips.
 
@@ -98,9 +93,9 @@ def clips(folder: Path, frames: int, only: str = "") -> Iterator[Recording]:
         frames: Most frames of a clip; of a longer one every so-manieth is taken.
         only: A part of the names of the files that are read.
     """
-    for path in files(folder):
+    for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if only in name:
+        if path.suffix.lower() in SUFFIXES and only in name:
             yield from _clips_of(path, name, frames)
 
 

@@ -1,32 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Roles recognised on many rigs against what they are, as a table: scripts/roles.
 
-    scripts/roles [--data DIR] [--only WORD] [--markdown FILE]
-
-The rigs are Rigify's metarigs, what Rigify generates from each, and, with --data, the BVH, glTF and FBX
-files that DIR/index.json lists under "file". Exits with 1 if a rig has no truth, cannot be read, or a role is
-missed or wrong.
-
-What rigs are is in `roles_truth.json`, written down by looking at them. It holds truths by name, and for each
-rig, as a pattern of its name, which of them is its own; the first that fits counts. A truth gives for each side
-the bones that have a role, or several that are as good, with `|`; all other bones must have none.
-
-Where a name and anatomy disagree, or two readings are as good, both stand there. A joint is called by where
+Exits with 1 if a rig has no truth, cannot be read, or a role is missed or wrong. What rigs are is in
+`roles_truth.json`, written down by looking at them. It holds truths by name, and for each rig, as a pattern
+of its name, which of them is its own; the first that fits counts. A truth gives for each side the bones that
+have a role, or several that are as good, with `|`; all other bones must have none. A joint is called by where
 it is hinged: the hand begins at the wrist, the foot at the ankle.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from fnmatch import fnmatch
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from bpy.types import Object
 
-from benchmarks.page import arguments, progress, publish, said_of
-from benchmarks.rigs import every_rig
+from benchmarks.page import arguments, progress, publish, said_of, stored
+from benchmarks.rigs import EVERY_RIG, every_rig
 from benchmarks.timing import timed
 from blender_ik_addon.core import Skeleton
 from blender_ik_addon.core.character.roles import Choice, Role, Side, recognise
@@ -62,7 +53,7 @@ def truth_of(rig: str, names: Sequence[str]) -> dict[str, Expected]:
     Raises:
         ValueError: There is no truth, or it names a bone that is not there.
     """
-    known = json.loads(Path(__file__).with_name("roles_truth.json").read_text(encoding="utf-8"))
+    known = stored("roles_truth")
     truth = next((truth for pattern, truth in known["rigs"].items() if fnmatch(rig, pattern)), None)
     if truth is None:
         raise ValueError("nobody has written down what it is")
@@ -131,12 +122,7 @@ def by_shape(skeleton: Skeleton, truth: dict[str, Expected]) -> tuple[int, int]:
 
 def main() -> int:
     """Run from the command line."""
-    options = arguments(
-        "scripts/roles",
-        __doc__,
-        data=(Path, "folder with index.json and rigs"),
-        only=("", "only rigs with this in their name"),
-    ).parse_args()
+    options = arguments("scripts/roles", __doc__, **EVERY_RIG).parse_args()
     rows: list[Row] = []
     details: list[str] = []
     for rig, found in every_rig(options.data, options.only):
@@ -158,9 +144,6 @@ def main() -> int:
         globals(),
         rows=rows,
         small=[row for row in rows if row.bones <= SMALL],
-        extra=sum(len(row.extra) for row in rows),
-        missed=sum(len(row.missed) for row in rows),
-        wrong=sum(len(row.wrong) for row in rows),
         details=details or ["None."],
         notes=said_of([(row.rig, row.notes) for row in rows]),
     )

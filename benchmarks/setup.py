@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Set Up Character on many rigs, and what follows when hands are moved: scripts/setup.
 
-    scripts/setup [--data DIR] [--only WORD] [--markdown FILE]
-
-The rigs are those of scripts/roles; what is done with them is told on the page, `pages/setup.md`. Exits with
-1 if a rig is not set up as wanted.
+What is done is told on the page, `pages/setup.md`. Exits with 1 if a rig is not set up as wanted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import starmap
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -21,7 +17,7 @@ from bpy.types import Object
 
 import blender_ik_addon
 from benchmarks.page import arguments, measured, publish, said_of
-from benchmarks.rigs import FloatArray, every_rig
+from benchmarks.rigs import EVERY_RIG, FloatArray, ends, every_rig
 from benchmarks.timing import timed
 from blender_ik_addon.core import IKError
 from blender_ik_addon.core.character.roles import Role
@@ -90,15 +86,6 @@ def set_up(rig: str, armature_object: Object | str | None) -> Row:
     """Set a rig up, solve, move hands, solve; or say why it cannot be read."""
     if not isinstance(armature_object, Object):
         return Row(rig=rig, problem=str(armature_object))
-    blender_ik_addon.register()
-    try:
-        return set_up_registered(rig, armature_object)
-    finally:
-        blender_ik_addon.unregister()
-
-
-def set_up_registered(rig: str, armature_object: Object) -> Row:
-    """The same, with the add-on registered and a rig that can be read."""
     bones: Any = armature_object.pose.bones
     row = Row(rig=rig, bones=len(bones), at_rest=straightened(armature_object))
     bpy.context.view_layer.update()
@@ -114,9 +101,9 @@ def set_up_registered(rig: str, armature_object: Object) -> Row:
         row.notes = list(report.notes)
         if not priorities:
             return row
-        before = heads(armature_object)
+        before = ends(armature_object)
         first = posing.solve_pose(armature_object)
-        moved = float(np.abs(heads(armature_object) - before).max())
+        moved = float(np.abs(ends(armature_object) - before).max())
         row.stirred = moved / (max(armature_object.dimensions[:]) or 1.0)
         row.moved = move_hands(armature_object) + ", from rest" * row.at_rest
         then = posing.solve_pose(armature_object)
@@ -136,15 +123,6 @@ def misses(report: Report, when: str) -> list[str]:
         for effector in report.effectors
         if not effector.reached
     ]
-
-
-def heads(armature_object: Object) -> FloatArray:
-    """Where bones begin and end in the world, (2n, 3) [m]."""
-    bpy.context.view_layer.update()
-    posed: Any = armature_object.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    places = np.array([[bone.head, bone.tail] for bone in posed.pose.bones]).reshape(-1, 3)
-    matrix = np.array(posed.matrix_world)
-    return places @ matrix[:3, :3].T + matrix[:3, 3]
 
 
 def straightened(armature_object: Object) -> bool:
@@ -195,9 +173,9 @@ def move_hands(armature_object: Object) -> str:
     settings: Any = armature_object.poise  # pyright: ignore[reportAttributeAccessIssue]
     parts = [entry.part for entry in settings.effectors]
     what = next(word for word in (*REACHING, "") if any(part.startswith(word) for part in parts))
-    places = heads(armature_object)
-    middle, size = places.mean(axis=0), float(np.ptp(places, axis=0).max())
-    starts = dict(zip([bone.name for bone in armature_object.pose.bones], places[::2], strict=True))
+    places = ends(armature_object)
+    middle, size = places.mean(axis=(0, 1)), float(np.ptp(places, axis=(0, 1)).max())
+    starts = dict(zip([bone.name for bone in armature_object.pose.bones], places[:, 0], strict=True))
     for entry in [entry for entry in settings.effectors if entry.part.startswith(what)]:
         world = np.array(entry.target.matrix_world.translation)
         way = unit(middle - world)
@@ -230,15 +208,13 @@ def unit(vector: Any) -> FloatArray:
 
 def main() -> int:
     """Run from the command line."""
-    options = arguments(
-        "scripts/setup",
-        __doc__,
-        data=(Path, "folder with index.json and rigs"),
-        only=("", "only rigs with this in their name"),
-    ).parse_args()
-    rows = measured(
-        starmap(set_up, every_rig(options.data, options.only)), "{row.rig}: {row.reached}{row.problem}"
-    )
+    options = arguments("scripts/setup", __doc__, **EVERY_RIG).parse_args()
+    blender_ik_addon.register()
+    try:
+        rigs = every_rig(options.data, options.only)
+        rows = measured(starmap(set_up, rigs), "{row.rig}: {row.reached}{row.problem}")
+    finally:
+        blender_ik_addon.unregister()
     publish(
         options,
         "setup",

@@ -12,16 +12,15 @@ tree, no line search, stop when every effector is within 1 mm; angles clipped wh
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import radians
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from benchmarks.page import stored
+from benchmarks.timing import timed
 from blender_ik_addon.core import ReachPoint, Skeleton
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
 
@@ -109,7 +108,7 @@ class Tree:
 
 def human_tree(*, floating: bool = False) -> Tree:
     """A figure of 1.75 m with its arms out along y: 21 joints; `floating`: and a pelvis that moves."""
-    content = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    content = stored("trees")
     joints = [Joint(name, parent, tuple(offset)) for name, parent, offset in content["joints"]]
     if floating:
         for number, (name, parent, (x, y, z), _) in enumerate(joints):
@@ -216,9 +215,8 @@ def plain_solutions(
     loop = PlainLoop(tree, limit)
     values = np.zeros(loop.size)
     for places in targets:
-        start = time.process_time()
-        solution = loop.solve(values, places, TRACK_ITERATIONS if warm else POSE_ITERATIONS)
-        yield solution, time.process_time() - start
+        solution, seconds = timed(loop.solve, values, places, TRACK_ITERATIONS if warm else POSE_ITERATIONS)
+        yield solution, seconds
         values = solution.values if warm else values
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The tuning constants of the solver, and whether its behaviour hangs on one of them: scripts/check --tuning.
 
-    scripts/check --tuning [--list] [--only NAME ...] [--markdown FILE] [-- ARGUMENTS OF PYTEST]
-
 A tuning constant is every number that stands as a `Final` at the top of a module of the core, except in those
 that are not the solver's (`outside` in `tuning.json`, by what they are for) and except what is no matter of
 tuning (`definitions`, with the reason). So a new one is in the table as soon as it is written.
@@ -15,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import json
 import os
 import re
 import shutil
@@ -30,7 +27,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from benchmarks.page import arguments, filled, progress, publish, template
+from benchmarks.page import arguments, filled, progress, publish, stored, template
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 CORE: Final = Path("blender_ik_addon/core")
@@ -53,7 +50,7 @@ class Constant:
 
 def constants() -> list[Constant]:
     """All tuning constants, in the order of their modules."""
-    known = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    known = stored("tuning")
     outside = {name for names in known["outside"].values() for name in names}
     found: list[Constant] = []
     for path in sorted((ROOT / CORE).rglob("*.py")):
@@ -203,9 +200,8 @@ def main() -> int:
     chosen = [each for each in found if not only or any(f".{name}." in f".{each.name}." for name in only)]
     if not chosen:
         parser.error(f"there is no {', '.join(only)}; there are {', '.join(each.name for each in found)}")
-    numbers = [number for each in chosen for number in each.numbers]
     if options.list:
-        print(filled(template("tuning_list"), {"constants": chosen, "numbers": numbers}))
+        print(filled(template("tuning_list"), {"constants": chosen}))
         return 0
     trials: list[Trial] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -226,7 +222,6 @@ def main() -> int:
         "tuning",
         globals(),
         constants=chosen,
-        numbers=numbers,
         good=good,
         trials=trials,
         tried=[

@@ -15,6 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from benchmarks.drawing import COLOURS
+from benchmarks.page import stored
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.explain.analysis import control_derivative, drift, lie_brackets
 from blender_ik_addon.core.methods.inverses import pseudo_inverse
@@ -31,24 +32,10 @@ CYCLES: Final = 10
 CORNERS: Final = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))
 """Directions of the sides, counter-clockwise from the lower left corner."""
 
-STARTS: Final = (
-    (-155.7048, -138.5904, -65.7048),
-    (-129.0618, 146.0181, 63.0437),
-    (-37.3383, 87.1955, 110.1389),
-)
-"""[°]."""
-PRINTED_SPRINGS: Final = ((-0.0245, 0.0455, 0.1184), (0.0047, 0.0574, -0.1226), (0.0060, -0.0435, -0.0296))
-PRINTED_PLAIN: Final = ((9.1923, -4.8500, 2.2169), (10.3914, -5.0329, 1.4615), (2.5843, -1.7988, 1.9045))
-"""Drift after ten cycles, the rows DIFF. of Table 1 [°]."""
-PRINTED_BRACKETS: Final = ((2.51e-7, -1.66), (1.98e-7, 2.23), (4.48e-8, 0.581))
-"""Lie-bracket condition at the start with springs, and with Moore and Penrose's inverse."""
-
-PRINTED_AFTER: Final = (
-    (-155.7293, -138.6395, -65.5864),
-    (-129.0571, 146.0755, 62.9211),
-    (-37.3323, 87.1560, 110.1093),
-)
-"""With springs, after ten cycles, the rows 10 of Table 1 [°]."""
+TABLE: Final = SimpleNamespace(**stored("papers/chung_choi"))
+"""Table 1: angles at the starts [°], their drift after ten cycles with springs and with Moore and Penrose's
+inverse, the rows DIFF. [°], the Lie-bracket condition of both at the starts, and the angles after ten cycles
+with springs, the rows 10 [°]."""
 
 NEAR: Final = 0.35
 """How far a drift may be from the table's [°]: an Euler step of another precision moves it by tenths."""
@@ -84,7 +71,7 @@ def plain(linkage: Linkage, angles: FloatArray) -> FloatArray:
 
 def go_round(control: Control, *, cycles: int = CYCLES, steps: int = STEPS) -> FloatArray:
     """Angles at the end of each cycle, the start first, (cycles + 1, 3 starts, 3) [rad], by Euler steps."""
-    angles = np.radians(STARTS)
+    angles = np.radians(TABLE.starts)
     ends = [angles]
     for _ in range(cycles):
         for direction in CORNERS:
@@ -111,7 +98,7 @@ COARSE: Final = 10  # How much longer the steps are with which the origin of the
 
 def stability(linkage: Linkage) -> tuple[FloatArray, FloatArray]:
     """Least eigenvalue of A at each start, and A along the motion that leaves the end where it is, (3,)."""
-    jacobian, hessian = jacobian_and_hessian(linkage, np.radians(STARTS))
+    jacobian, hessian = jacobian_and_hessian(linkage, np.radians(TABLE.starts))
     a = np.diag(STIFFNESS) - hessian
     along = np.linalg.svd(jacobian)[2][:, -1]  # (3, 3): the null space has one dimension
     least: FloatArray = np.asarray(np.linalg.eigvalsh(a)[:, 0], dtype=np.float64)
@@ -120,10 +107,10 @@ def stability(linkage: Linkage) -> tuple[FloatArray, FloatArray]:
 
 def wrong_differences() -> str:
     """Where the rows DIFF. of Table 1 are not the differences of the rows above them."""
-    found = np.array(PRINTED_AFTER) - np.array(STARTS)
-    off = np.abs(found - PRINTED_SPRINGS) > 1.5e-4
+    found = np.array(TABLE.after) - np.array(TABLE.starts)
+    off = np.abs(found - TABLE.springs) > 1.5e-4
     return ", ".join(
-        f"{PRINTED_SPRINGS[row][joint]:.4f} for {found[row, joint]:.4f} (start {row + 1}, θ{joint + 1})"
+        f"{TABLE.springs[row][joint]:.4f} for {found[row, joint]:.4f} (start {row + 1}, θ{joint + 1})"
         for row, joint in np.argwhere(off)
     )
 
@@ -140,28 +127,33 @@ class Cycles:
         control = partial(rule, arm())
         self.drifts = np.degrees(drift(go_round(control), 1))
         """After each cycle, (cycles, 3 starts, 3) [°]."""
-        now, brackets = self.drifts[-1], np.array([bracket(control, np.radians(start)) for start in STARTS])
-        wanted = np.array([row[column] for row in PRINTED_BRACKETS])
+        now, brackets = (
+            self.drifts[-1],
+            np.array([bracket(control, np.radians(start)) for start in TABLE.starts]),
+        )
+        wanted = np.array([row[column] for row in TABLE.brackets])
         self.largest, self.off = float(np.abs(now).max()), float(np.abs(now - drifts).max())
         self.bracket, self.off_bracket = np.abs(brackets).max(), np.abs(brackets - wanted).max()
         self.rows = [
             SimpleNamespace(start=start, printed=printed, ours=ours, wanted=bracket, bracket=own)
-            for start, printed, ours, bracket, own in zip(STARTS, drifts, now, wanted, brackets, strict=True)
+            for start, printed, ours, bracket, own in zip(
+                TABLE.starts, drifts, now, wanted, brackets, strict=True
+            )
         ]
 
 
 def findings() -> Iterator[Finding]:
     """Table 1."""
-    held, free = Cycles(springs, PRINTED_SPRINGS, 0), Cycles(plain, PRINTED_PLAIN, 1)
+    held, free = Cycles(springs, TABLE.springs, 0), Cycles(plain, TABLE.plain, 1)
     coarse = drift(go_round(partial(springs, arm()), cycles=1, steps=STEPS // COARSE), 1)
     growth = float(np.degrees(np.abs(coarse).max()) / np.abs(held.drifts[0]).max())
-    least, along = stability(arm())
+    (least, along), wrong = stability(arm()), wrong_differences()
 
     def draw(panels: Sequence[Axes]) -> None:
         for panel, name, drifted in zip(
             panels, ("Moore-Penrose", "springs"), (free.drifts, held.drifts), strict=True
         ):
-            for start in range(len(STARTS)):
+            for start in range(len(TABLE.starts)):
                 for joint, style in enumerate(("-", "--", ":")):
                     label = f"start {start + 1}" if joint == 0 else None
                     panel.plot([0.0, *drifted[:, start, joint]], style, color=COLOURS[start], label=label)
@@ -176,13 +168,6 @@ def findings() -> Iterator[Finding]:
             0.5 * COARSE < growth < 2.0 * COARSE,
             free.off_bracket <= NEAR_BRACKET and held.bracket <= NO_BRACKET,
         ),
-        facts={
-            "held": held,
-            "free": free,
-            "growth": growth,
-            "least": least,
-            "along": along,
-            "wrong": wrong_differences(),
-        },
+        facts=locals(),
         picture=Picture("chung-choi-1", (9.0, 3.3), 2, draw),
     )

@@ -30,7 +30,7 @@ class Finding:
     holds: Sequence[bool]
     """Whether each check holds, in the order in which they stand there."""
     facts: Mapping[str, object] = field(default_factory=dict[str, object])
-    """What the text names besides the constants of the module."""
+    """What the text names besides the constants of the module: what was computed for it."""
     picture: Picture | None = None
     claims: Sequence[int] = ()
     """Numbers of checks that may fail without a fault of ours: the paper may well be wrong."""

@@ -18,6 +18,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from benchmarks.drawing import COLOURS, INK
+from benchmarks.page import stored
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.explain.analysis import damped_condition_number, residual_bounds, singular_values
 from blender_ik_addon.core.methods.bounded_bfgs import minimize_bounded
@@ -132,6 +133,7 @@ def path_finding() -> Finding:
     misses = [straight[gamma].miss for gamma in GAMMAS]
     kept, left, curved = straight[0.0], at_once[0.0], arcs[0.0]
     distances = np.diff(np.linalg.norm(curved.tips, axis=1))
+    told = [f"{miss:.2g} at {gamma:g}" for gamma, miss in zip(GAMMAS, misses, strict=True)]
 
     def draw(panels: Sequence[Axes]) -> None:
         for panel, runs, title in zip(
@@ -154,12 +156,7 @@ def path_finding() -> Finding:
             bool(np.ptp(distances) < SOLVED),
             bool((np.diff(misses) > 0.0).all()),
         ),
-        facts={
-            "kept": kept,
-            "left": left,
-            "curved": curved,
-            "misses": [f"{miss:.2g} at {gamma:g}" for gamma, miss in zip(GAMMAS, misses, strict=True)],
-        },
+        facts=locals(),
         picture=Picture("ki-sheen-3", (9.0, 3.2), 3, draw),
     )
 
@@ -272,14 +269,9 @@ def draw_walk(panel: Axes, walked: Walk, every: int = 4) -> None:
 
 # ---------------------------------------------------------------- Figures 11 to 15, Table 1: damping, limits
 
-PRINTED: Final = (
-    # Figure; c, s₁, s₄; condition number, lower and upper bound, and the unit of each one's last digit
-    (11, 0.1, 12.3701, 0.1495, (1.5303e4, 1.0), (6.5347e-5, 1e-9), (0.3091, 1e-4)),
-    (12, 0.25, 12.3812, 0.1669, (2.4537e3, 0.1), (4.0755e-4, 1e-8), (0.6917, 1e-4)),
-    (13, 1.5, 12.1607, 0.5714, (66.7251, 1e-4), (0.0150, 1e-4), (0.8733, 1e-4)),
-    (14, 10.0, 11.7280, 0.5837, (2.3755, 1e-4), (0.4210, 1e-4), (0.9966, 1e-4)),
-)
-"""Captions of Figures 11 to 14, and Table 1."""
+PRINTED: Final = stored("papers/ki_sheen")
+"""Captions of Figures 11 to 14, and Table 1: figure; c, s₁, s₄; condition number, lower and upper bound, and
+the unit of each one's last digit."""
 LAST_DIGIT: Final = 1e-4  # Unit of the last digit of the printed singular values
 WAY_STEPS: Final = 40
 WAY_START, WAY_FARTHEST = (4.4, 2.4), 6.2
@@ -324,11 +316,6 @@ def stretched(rule: Rule, directions: Sequence[float] = REACHING, beside: FloatA
     start = follow(linkage, start, first, bounded(LIMIT_DAMPING, *limits())).angles[-1]
     both = np.stack([np.broadcast_to(held, (WAY_STEPS, 2)), targets[1:]], axis=1)
     return follow(linkage, start + beside, both, rule)
-
-
-def limited_walk(rule: Rule) -> Walk:
-    """The same from where the limit of the sixth joint bites."""
-    return stretched(rule, BENT)
 
 
 class DampedRun:
@@ -401,6 +388,9 @@ def damping_finding() -> Finding:
     strays = np.array([walked.distances[:, 1].max() for walked in plain])
     runs = [DampedRun(figure, c) for figure, c, *_ in PRINTED]
     weak, calm, steady, strong = runs
+    turns = [walked.steps.max() for walked in plain]
+    means = [walked.distances[:, 1].mean() for walked in plain]
+    times = strong.mean / calm.mean
 
     def draw(panels: Sequence[Axes]) -> None:
         for panel, run in zip(panels, runs, strict=True):
@@ -417,17 +407,7 @@ def damping_finding() -> Finding:
             weak.turn == max(run.turn for run in runs) and weak.turn > 3.0 * steady.turn,
             strong.mean == max(run.mean for run in runs) and strong.mean > 3.0 * calm.mean,
         ),
-        facts={
-            "strays": strays,
-            "turns": [walked.steps.max() for walked in plain],
-            "means": [walked.distances[:, 1].mean() for walked in plain],
-            "runs": runs,
-            "weak": weak,
-            "calm": calm,
-            "steady": steady,
-            "strong": strong,
-            "times": strong.mean / calm.mean,
-        },
+        facts=locals(),
         picture=Picture("ki-sheen-11-14", (9.0, 7.6), 2, draw, rows=2),
     )
 
@@ -435,7 +415,9 @@ def damping_finding() -> Finding:
 def limits_finding() -> Finding:
     """Figure 15."""
     lower, upper = limits()
-    free, walked = limited_walk(damped(LIMIT_DAMPING)), limited_walk(bounded(LIMIT_DAMPING, lower, upper))
+    free, walked = (
+        stretched(rule, BENT) for rule in (damped(LIMIT_DAMPING), bounded(LIMIT_DAMPING, lower, upper))
+    )
     joint = LIMITED_JOINT
     beyond = float(np.maximum(walked.angles - upper, lower - walked.angles).max(initial=0.0))
     beyond_free = float((free.angles[:, joint] - upper[joint]).max())
@@ -458,14 +440,7 @@ def limits_finding() -> Finding:
             beyond_free > radians(BITES) and held > 0,
             float(misses.mean()) < 1.5 * float(misses_free.mean()),
         ),
-        facts={
-            "beyond_free": beyond_free,
-            "held": held,
-            "misses": misses,
-            "misses_free": misses_free,
-            "end": misses[-1],
-            "end_free": misses_free[-1],
-        },
+        facts=locals(),
         picture=Picture("ki-sheen-15", (9.0, 3.9), 2, draw),
     )
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reproduce the experiments of the papers and write what came of them: scripts/papers.
 
-    scripts/papers [--data-buss FILE] [--markdown FILE]
-
 Every number of the page is measured when it is written; whether a claim holds is decided by those numbers,
 with the thresholds in `benchmarks/papers`. The exit code is 1 where what must be reproduced is not.
 """

@@ -26,11 +26,10 @@ from blender_ik_addon.core.methods.elements import planar_elements
 from blender_ik_addon.core.methods.step_rules import (
     bounded_least_squares_step,
     extended_jacobian_step,
-    pseudo_inverse_step,
 )
 
 from .findings import HAIR, Finding, Picture
-from .ki_sheen import LIMIT_DAMPING, bounded, limited_walk, limits
+from .ki_sheen import BENT, LIMIT_DAMPING, bounded, limits, shortest, stretched
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
 
 LENGTHS: Final = (90.0, 60.0, 90.0, 150.0, 150.0, 90.0)
@@ -54,12 +53,6 @@ def ellipse(steps: int, steps_round: int = STEPS_ROUND) -> FloatArray:
     """Targets after the start, (steps, 1, 2)."""
     angle = 2.0 * pi * np.arange(1, steps + 1) / steps_round
     return np.stack([ELLIPSE[0] * np.cos(angle), ELLIPSE[1] * np.sin(angle)], axis=1)[:, None]
-
-
-def inversion(placed: PlacedLinkage, error: FloatArray, angles: FloatArray) -> FloatArray:
-    """Eq. 4."""
-    del angles
-    return pseudo_inverse_step(placed.stacked[0], error)
 
 
 def extended(weight: float = 1.0) -> Rule:
@@ -96,9 +89,12 @@ def recovery_finding(inverse: Walk, added: Walk) -> Finding:
     bare = np.linalg.svd(jacobians, compute_uv=False)[:, -1]
     whole = np.linalg.svd(np.concatenate([elements, jacobians], axis=1), compute_uv=False)[:, -1]
     others = [
-        [walk(rule, FIRST, steps).distances.max() for rule in (inversion, extended())]
-        for steps in OTHER_STEPS
+        [walk(rule, FIRST, steps).distances.max() for rule in (shortest, extended())] for steps in OTHER_STEPS
     ]
+    highest, back = int(jump.argmax()) + 1, jump[-1]
+    pairs = zip(OTHER_STEPS, others, strict=True)
+    told = [f"{a:.0f} against {b:.1f} with {steps}" for steps, (a, b) in pairs]
+    rows = [SimpleNamespace(step=step + 1, jump=jump[step], calm=calm[step]) for step in range(FIRST)]
 
     def draw(panels: Sequence[Axes]) -> None:
         for values, colour, label in ((calm, 0, "extended Jacobian"), (jump, 3, "pseudo-inverse")):
@@ -126,23 +122,7 @@ def recovery_finding(inverse: Walk, added: Walk) -> Finding:
             bool(whole.min() > 1.0 > bare.min()),
             all(b < 0.1 * a for a, b in others),
         ),
-        facts={
-            "jump": jump,
-            "highest": int(jump.argmax()) + 1,
-            "back": jump[-1],
-            "turn": inverse.steps,
-            "calm": calm,
-            "calm_turn": added.steps,
-            "whole": whole,
-            "bare": bare,
-            "others": [
-                f"{a:.0f} against {b:.1f} with {steps}"
-                for steps, (a, b) in zip(OTHER_STEPS, others, strict=True)
-            ],
-            "rows": [
-                SimpleNamespace(step=step + 1, jump=jump[step], calm=calm[step]) for step in range(FIRST)
-            ],
-        },
+        facts=locals(),
         picture=Picture("soch-lorencz-4-6", (12.0, 3.6), 3, draw),
     )
 
@@ -175,7 +155,7 @@ def weight_finding() -> Finding:
         return page.told(distances, "span .2f") + (", or no solution" if np.isinf(distances).any() else "")
 
     most = max(float(exact[weight][0]) for weight in WEIGHTS)
-    calm = 0.05 * AXIS[0]
+    calm, lagging = 0.05 * AXIS[0], float(walk(extended()).distances[-1, 0])
     rows = [
         SimpleNamespace(w=w, exact=exact[w], beside=told(beside[w]), single=told(single[w])) for w in WEIGHTS
     ]
@@ -187,14 +167,7 @@ def weight_finding() -> Finding:
             single[ENOUGH].max() < calm < 2.0 * calm < single[GONE].max(),
             beside[ENOUGH].max() < calm < 2.0 * calm < beside[GONE].max(),
         ),
-        facts={
-            "lagging": float(walk(extended()).distances[-1, 0]),
-            "most": most,
-            "rows": rows,
-            "enough": enough,
-            "gone": gone,
-            "none": none,
-        },
+        facts=locals(),
     )
 
 
@@ -266,10 +239,6 @@ class Answer(NamedTuple):
     condition: float  # Condition number of the worst of them
 
 
-def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
-
-
 def active_set(question: Question) -> Answer:
     """The core's own step as one of the ways."""
     return Answer(question.exact, 0, len(question.lower), float(np.linalg.cond(question.hessian)))
@@ -279,7 +248,7 @@ def one_at_its_limit(question: Question) -> Answer:
     """§1.4.1: the free minimum, or the best of 2n minima with one joint set to a bound."""
     hessian, slope, size = question.hessian, question.slope, len(question.lower)
     condition = float(np.linalg.cond(hessian))
-    free = _solved(hessian, -slope)
+    free = np.linalg.solve(hessian, -slope)
     if question.beyond(free) <= CONVERGED:
         return Answer(free, 1, size, condition)
     found: list[FloatArray] = []
@@ -335,7 +304,7 @@ def new_variables(question: Question) -> Answer:
 def penalty(question: Question, weight: float) -> Answer:
     """§1.4.3: ½ w · (what is outside)² added to the cost."""
     hessian, slope = question.hessian, question.slope
-    change, worst = _solved(hessian, -slope), float(np.linalg.cond(hessian))
+    change, worst = np.linalg.solve(hessian, -slope), float(np.linalg.cond(hessian))
     outside = np.zeros(len(change), dtype=np.bool_)
     for iteration in range(1, ITERATIONS + 1):
         now = (change > question.upper) | (change < question.lower)
@@ -345,7 +314,7 @@ def penalty(question: Question, weight: float) -> Answer:
         bound = np.where(change > question.upper, question.upper, question.lower)
         matrix = hessian + weight * np.diag(outside.astype(np.float64))
         worst = max(worst, float(np.linalg.cond(matrix)))
-        change = _solved(matrix, weight * outside * bound - slope)
+        change = np.linalg.solve(matrix, weight * outside * bound - slope)
     return Answer(None, ITERATIONS, len(change), worst)
 
 
@@ -362,7 +331,7 @@ def barrier(question: Question, weight: float) -> Answer:
         gradient = question.hessian @ change + question.slope - weight / low + weight / high
         matrix = question.hessian + np.diag(weight / low**2 + weight / high**2)
         worst = max(worst, float(np.linalg.cond(matrix)))
-        step, part = _solved(matrix, -gradient), 1.0
+        step, part = np.linalg.solve(matrix, -gradient), 1.0
         while value(change + part * step) > value(change) and part > CONVERGED:
             part *= 0.5
         change = change + part * step
@@ -373,7 +342,7 @@ def barrier(question: Question, weight: float) -> Answer:
 
 def questions(lower: FloatArray, upper: FloatArray) -> list[Question]:
     """Those of all steps of the stretched tree inside limits (n,) each."""
-    walked = limited_walk(bounded(LIMIT_DAMPING, lower, upper))
+    walked = stretched(bounded(LIMIT_DAMPING, lower, upper), BENT)
     placed = walked.placed
     return [
         Question(placed.stacked[step], (goals - placed.tips[step]).ravel(), lower - angles, upper - angles)
@@ -412,46 +381,40 @@ def limits_finding() -> Finding:
         **{f"penalty near, w = {weight:g}": partial(barrier, weight=weight) for weight in BARRIERS},
     }
     lower, upper = limits()
-    start = limited_walk(bounded(LIMIT_DAMPING, lower, upper)).angles[0]
+    start = stretched(bounded(LIMIT_DAMPING, lower, upper), BENT).angles[0]
     wide, tight = "Example 7.4", f"±{np.degrees(NARROW):g}°"
     narrow = np.maximum(lower, start - NARROW), np.minimum(upper, start + NARROW)
     asked = {wide: questions(lower, upper), tight: questions(*narrow)}
-    resting = {
-        name: max(int((np.minimum(q.exact - q.lower, q.upper - q.exact) <= CONVERGED).sum()) for q in some)
-        for name, some in asked.items()
-    }
+    resting = [
+        max(int((np.minimum(q.exact - q.lower, q.upper - q.exact) <= CONVERGED).sum()) for q in some)
+        for some in asked.values()
+    ]
     found = {(name, way): summary(ways[way], some) for name, some in asked.items() for way in ways}
     steps = len(asked[tight])
     outside = [found[tight, f"penalty outside, w = {weight:g}"] for weight in OUTSIDE]
     near = [found[tight, f"penalty near, w = {weight:g}"] for weight in BARRIERS]
     most = max(q.optimality for some in asked.values() for q in some)
+    first, then = ([found[name, way] for name in asked] for way in (single, added))
+    rows = [SimpleNamespace(ranges=name, way=way, of=r) for (name, way), r in found.items()]
     return Finding(
         title="§1.4: four ways to hold joint limits",
         holds=(
             most < SAME
             and all(found[n, ours].answered == steps for n in asked)
             and all(found[n, ours].beyond <= CONVERGED for n in asked),
-            found[wide, single].same == steps,
-            found[tight, single].same == steps,
-            found[wide, added].same == found[tight, added].same == steps,
+            first[0].same == steps,
+            first[1].same == steps,
+            all(r.same == steps for r in then),
             outside[0].beyond > outside[2].beyond and outside[-1].condition > 1e6 * outside[0].condition,
             all(r.beyond == 0.0 for r in near) and near[-1].apart < near[0].apart,
         ),
         claims=(2, 3),
-        facts={
-            "steps": steps,
-            "resting": SimpleNamespace(wide=resting[wide], tight=resting[tight]),
-            "single": SimpleNamespace(wide=found[wide, single], tight=found[tight, single]),
-            "added": SimpleNamespace(wide=found[wide, added], tight=found[tight, added]),
-            "outside": SimpleNamespace(weak=outside[0], strong=outside[2], strongest=outside[-1]),
-            "near": SimpleNamespace(far=near[0], close=near[-1]),
-            "rows": [SimpleNamespace(ranges=name, way=way, of=r) for (name, way), r in found.items()],
-        },
+        facts=locals(),
     )
 
 
 def findings() -> Iterator[Finding]:
     """All of the paper."""
-    yield recovery_finding(walk(inversion), walk(extended()))
+    yield recovery_finding(walk(shortest), walk(extended()))
     yield weight_finding()
     yield limits_finding()
