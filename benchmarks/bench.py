@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from math import degrees, inf, radians
 from pathlib import Path
 from types import SimpleNamespace
@@ -50,8 +51,8 @@ and the interpreter have at hand, and a process is not warm before some tenths o
 SEQUENCE_TIME: Final = 0.5  # Time for them [s]
 WANTED: Final = SimpleNamespace(**stored("bench"))
 """Times of a frame that follows the one before (track), of one of a motion (sequence), of a pose from rest,
-and of one of many at once (batch) [yardsticks]; parts of the poses from rest that are reached [1]. Largest turn
-of a joint in a frame and largest change of it, in motions in reach and led out of it and back (beyond) [°].
+and of one of many at once (batch) [yardsticks]; parts of the poses from rest that are reached [1]. Largest
+turn of a joint in a frame and largest change of it, in motions in reach and led out and back (beyond) [°].
 Parts of the unreachable poses whose first level is no further off than it can be, to 0.1 mm, and of those
 whose levels are not, one after the other, to `ALL_SLACK` [1]; median and largest times of them [s]. Squared
 error by the best known of Buss's trees [1]."""
@@ -401,19 +402,15 @@ def strict_rows(targets: FloatArray, rng: np.random.Generator) -> Iterator[Row]:
         posed = forward_kinematics(solution_skeleton, solution.pose)
         return np.array([posed.point(hand, np.array(points[hand])) for hand in shoulders])
 
-    for title, limit in (
-        ("reachable", None),
-        ("reachable, ±60°", LIMIT),
-        ("out of reach", None),
-        ("out of reach, ±60°", LIMIT),
-    ):
+    for out, limit in product((False, True), (None, LIMIT)):
+        title = f"{'out of reach' if out else 'reachable'}{', ±60°' if limit else ''}"
         solution_skeleton = tree.skeleton(limit)
         changes, iterations, grown = [], [], []
         for places in targets:
             higher: list[ReachPoint] = []
             for hand, shoulder in shoulders.items():
                 target = places[joints.index(hand)]
-                if title.startswith("out"):
+                if out:
                     away = target - shoulder
                     target = shoulder + 1.5 * away / np.linalg.norm(away)
                 higher.append(ReachPoint(joint=hand, point=np.array(points[hand]), target=target))

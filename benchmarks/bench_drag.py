@@ -69,12 +69,13 @@ def measure(bone: str, place: int, *, limits: bool, steps: int) -> Outcome:
     found = Outcome(WAYS[bone][0], PLACES[place], limits, len(figure.pose.bones))
     start, offset = drag.place, np.array(WAYS[bone][1][place])
     out = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, steps + 1))
-    poses: list[FloatArray] = [rotations_of(figure)]
+    poses: list[FloatArray] = [local_rotations(figure)]
     for share in (*out[1:], *out[-2::-1]):
         report, seconds = timed(drag.move, start + share * offset, smoothly=True)
         found.times.append(seconds)
         found.iterations.append(report.iterations)
-        poses.append(rotations_of(figure))
+        bpy.context.view_layer.update()
+        poses.append(local_rotations(figure))
         feet = [e.position or 0.0 for e in report.held if e.firm and e.name.startswith("foot")]
         found.slip = max([found.slip, *feet])
         if report.settled:
@@ -84,12 +85,6 @@ def measure(bone: str, place: int, *, limits: bool, steps: int) -> Outcome:
     found.apart = largest_turn(rotations[1:steps], rotations[-2:steps:-1])
     found.home = largest_turn(rotations[0], rotations[-1])
     return found
-
-
-def rotations_of(figure: Any) -> FloatArray:
-    """Rotations of all bones in their parents after Blender's own update, (n, 3, 3)."""
-    bpy.context.view_layer.update()
-    return local_rotations(figure)
 
 
 def main() -> int:

@@ -38,7 +38,6 @@ END_WANTED: Final = 5.0  # Largest turn in a look after the tool has ended [°]
 
 EFFECTORS: Final[list[tuple[str, str, int]]] = stored("bench_live")["effectors"]
 """Bone, kind and priority of each."""
-FINGERS: Final = ("thumb", "index", "middle", "ring", "pinky")
 
 
 # The scene
@@ -77,7 +76,7 @@ def _add_bones(figure: Any) -> None:
         hand = bones[f"hand.{side}"]
         along = (hand.tail - hand.head).normalized()
         across = along.cross(Vector((0.0, 0.0, 1.0))).normalized()
-        for number, finger in enumerate(FINGERS):
+        for number, finger in enumerate(("thumb", "index", "middle", "ring", "pinky")):
             parent, place = hand, hand.tail + 0.02 * (number - 2) * across
             for joint in (1, 2, 3):
                 bone = bones.new(f"{finger}.{joint:02d}.{side}")
@@ -169,11 +168,6 @@ class Outcome:
     def steps(self) -> list[float]:
         """Largest turn of a bone in each update."""
         return [largest_turn(*pair) for pair in pairwise(self.turned)]
-
-    @property
-    def rate(self) -> tuple[float, float]:
-        """Updates in a second, of the median time and of the mean."""
-        return 1.0 / float(np.median(self.handler)), 1.0 / float(np.mean(self.handler))
 
     @property
     def ratio(self) -> float:

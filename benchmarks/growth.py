@@ -35,8 +35,6 @@ ARC: Final = radians(60.0)
 BEND: Final = radians(60.0)  # About how far a limb bends as a whole [rad]
 CYCLE: Final = 250  # Frames in which a motion makes its ½ to 2 turns; ten seconds at 25 frames a second
 TOLERANCE: Final = 1e-3  # [m]
-PLACED_AT_ONCE: Final = 1000
-"""Frames for which targets are placed at once, so that drawing them takes no memory to speak of."""
 
 SEED: Final = 1
 RUNS: Final = 3
@@ -115,16 +113,11 @@ def targets(
             depth[joint] += depth[parent]
     size = BEND / np.sqrt(depth.max()) * rng.uniform(-1.0, 1.0, (len(skeleton), 3))
     turns, phase = rng.uniform(0.5, 2.0, size.shape), rng.uniform(0.0, 2.0 * np.pi, size.shape)
-    placed = np.empty((frames, len(tips), 3))
-    for first in range(0, frames, PLACED_AT_ONCE):
-        times = np.arange(first, min(first + PLACED_AT_ONCE, frames))[:, None, None] / CYCLE
-        channels = np.zeros((len(times), len(skeleton), 6))
-        channels[:, :, 3:] = size * (np.sin(2.0 * np.pi * turns * times + phase) - np.sin(phase))
-        matrices = forward_kinematics(skeleton, Pose.from_channels(channels)).matrices
-        for number, (joint, point) in enumerate(tips):
-            matrix = matrices[:, skeleton.index(joint)]
-            placed[first : first + len(times), number] = matrix[:, :3, :3] @ point + matrix[:, :3, 3]
-    return placed
+    times = np.arange(frames)[:, None, None] / CYCLE
+    channels = np.zeros((frames, len(skeleton), 6))
+    channels[:, :, 3:] = size * (np.sin(2.0 * np.pi * turns * times + phase) - np.sin(phase))
+    posed = forward_kinematics(skeleton, Pose.from_channels(channels))
+    return np.stack([posed.point(joint, point) for joint, point in tips], axis=1)
 
 
 # Measuring

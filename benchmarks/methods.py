@@ -55,6 +55,11 @@ class Outcome:
         measured = result.measured
         self.levels = [Level(self, priority) for priority in sorted(set(priorities))]
         """Those in use, 0 is the highest."""
+        self.largest_distance = max(level.place for level in self.levels)
+        """Of all effectors [m]."""
+        self.titles = " | ".join(level.title for level in self.levels)
+        self.cells = " | ".join(level.cell for level in self.levels)
+        """The levels as headings of a table, and their errors as its cells."""
         self.seconds = result.solve_time / len(measured.frames)
         """Of the solve, for a frame."""
         self.reached = result.report.statuses.count("REACHED") / len(measured.frames)
@@ -70,21 +75,6 @@ class Outcome:
         """Its bone and frame."""
         self.times = np.nan
         """Time of a frame, by that of the default [1]."""
-
-    @property
-    def titles(self) -> str:
-        """The levels as headings of a table."""
-        return " | ".join(level.title for level in self.levels)
-
-    @property
-    def cells(self) -> str:
-        """Their errors as cells of it."""
-        return " | ".join(level.cell for level in self.levels)
-
-    @property
-    def largest_distance(self) -> float:
-        """Of all effectors [m]."""
-        return max(level.place for level in self.levels)
 
 
 def jerks(measured: table_reach.Measurement) -> FloatArray:
@@ -154,11 +144,8 @@ def main() -> int:
         "methods",
         globals(),
         scenes=[
-            SimpleNamespace(title=title, outcomes=outcomes, titles=outcomes[0].titles)
-            for title, outcomes in (
-                ("All in reach", near),
-                ("The table out of reach, with limits", far),
-            )
+            SimpleNamespace(title="All in reach", outcomes=near),
+            SimpleNamespace(title="The table out of reach, with limits", outcomes=far),
         ],
         ours_near=[one for one in near if one.method == DEFAULT],
         ours_far=[one for one in far if one.method == DEFAULT],

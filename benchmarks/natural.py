@@ -275,8 +275,8 @@ def raised(recording: Recording) -> SimpleNamespace | None:
 
     Returns:
         The elevation of the collarbones from rest at `SHOWN`, mean of both sides (collars) [°], the same with
-        the hands beyond the arms' length, whether they are higher with hands overhead than with them level and
-        higher still beyond (rises), and how many places both hands reach within `REACHED_PLACE`.
+        the hands beyond the arms' length, whether they are higher with hands overhead than with them level
+        and higher still beyond (rises), and how many places both hands reach within `REACHED_PLACE`.
     """
     skeleton, character = recording.skeleton, recording.character
     limbs = [

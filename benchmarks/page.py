@@ -123,7 +123,7 @@ def measured(rows: Iterable[Row], words: str) -> list[Row]:
 # The page
 
 
-def publish(options: argparse.Namespace, name: str, constants: Mapping[str, Any], **found: Any) -> None:
+def publish(options: argparse.Namespace, name: str, constants: Mapping[str, Any], /, **found: Any) -> None:
     """Write a page, or print it where there is no path.
 
     Args:

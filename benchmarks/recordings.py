@@ -204,11 +204,8 @@ class Solved:
             for matrices in (self.matrices, recording.matrices)
         )
         """Turns of the moving joints from frame to frame, of ours and of the recording, (F - 1, k) [°]."""
-
-    @property
-    def jumps(self) -> list[int]:
+        self.jumps = jumps_of(self.steps, self.recorded_steps)
         """Frames to which a joint jumps."""
-        return jumps_of(self.steps, self.recorded_steps)
 
     def joint_of(self, step: int) -> str:
         """Name of the joint that turns most in a step."""

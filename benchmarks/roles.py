@@ -104,11 +104,7 @@ class Row:
         self.found = self.wanted - len(self.missed) - len(self.wrong)
         self.shape_good, self.shape_all = (0, 0) if rig.startswith("generated") else by_shape(skeleton, truth)
         """How many roles of `BODY` shape alone got right, and their number."""
-
-    @property
-    def good(self) -> bool:
-        """Whether no role is missed and none wrong."""
-        return not (self.missed or self.wrong)
+        self.good = not (self.missed or self.wrong)
 
 
 def by_shape(skeleton: Skeleton, truth: dict[str, Expected]) -> tuple[int, int]:

@@ -250,44 +250,38 @@ def stored_targets(stored: Mapping[str, Any], count: int) -> dict[str, Targets]:
     }
 
 
-def pose_targets(
-    tree: Tree, frames: int, rng: np.random.Generator, spread: float = radians(55.0)
-) -> FloatArray:
+def pose_targets(tree: Tree, frames: int, rng: np.random.Generator) -> FloatArray:
     """Effectors in poses drawn at random, (frames, E, 3) [m].
 
-    Angles within ± `spread` [rad], sliders within ± 0.3 m: all can be reached, also within limits above it.
+    Angles within ± 55°, sliders within ± 0.3 m: all can be reached, also within limits above it.
     """
     loop = PlainLoop(tree)
-    extent = np.where(loop.slides, 0.3, spread)
+    extent = np.where(loop.slides, 0.3, radians(55.0))
     return np.array([loop.place(extent * rng.uniform(-1.0, 1.0, loop.size))[2] for _ in range(frames)])
 
 
-def track_targets(
-    tree: Tree, frames: int, rng: np.random.Generator, amplitude: float = radians(30.0)
-) -> FloatArray:
+def track_targets(tree: Tree, frames: int, rng: np.random.Generator) -> FloatArray:
     """Effectors on a smooth way from rest, (frames, E, 3) [m].
 
-    Each angle is the sum of two sines of `amplitude` [rad] at most each and of ½ to 2 turns in 250 frames.
+    Each angle is the sum of two sines of 30° at most each and of ½ to 2 turns in 250 frames.
     """
     loop = PlainLoop(tree)
-    extent = np.where(loop.slides, 0.15, amplitude) * rng.uniform(-1.0, 1.0, (2, loop.size))
+    extent = np.where(loop.slides, 0.15, radians(30.0)) * rng.uniform(-1.0, 1.0, (2, loop.size))
     turns = rng.uniform(0.5, 2.0, (2, loop.size))
     times = np.arange(frames)[:, None, None] / 250.0
     values = (extent * np.sin(2.0 * np.pi * turns * times)).sum(1)
     return np.array([loop.place(row)[2] for row in values])
 
 
-def motion_targets(
-    tree: Tree, frames: int, rng: np.random.Generator, amplitude: float = radians(54.0)
-) -> FloatArray:
+def motion_targets(tree: Tree, frames: int, rng: np.random.Generator) -> FloatArray:
     """Effectors in a smooth motion from rest, (frames, E, 3) [m].
 
-    Each channel is the sum of sines of one to three turns in all, and goes as far as `amplitude` [rad]; the
+    Each channel is the sum of sines of one to three turns in all, and goes as far as 54°; the
     pelvis by 0.3 m and 30°.
     """
     loop = PlainLoop(tree)
     pelvis = np.array([hinge.name.startswith("pelvis") for hinge in tree.hinges])
-    extent = np.where(loop.slides, 0.3, np.where(pelvis, radians(30.0), amplitude))
+    extent = np.where(loop.slides, 0.3, np.where(pelvis, radians(30.0), radians(54.0)))
     turns = np.arange(1, 4)
     times = np.linspace(0.0, 2.0 * np.pi, frames)[:, None, None]
     weights, phases = rng.normal(size=(loop.size, 3)), rng.uniform(0.0, 2.0 * np.pi, (loop.size, 3))

@@ -109,20 +109,6 @@ def scaled(source: str, number: tuple[int, int, bool], factor: float) -> str:
     return ast.unparse(Scaling().visit(ast.parse(source)))
 
 
-@dataclass(frozen=True)
-class Trial:
-    """The tests with one number halved or doubled."""
-
-    constant: Constant
-    which: int  # Of the constant's numbers
-    change: str  # One of `FACTORS`
-    failed: tuple[str, ...]  # The tests that failed, and not without the change
-    ended: bool  # Whether they came to an end
-
-    def __str__(self) -> str:
-        return (", ".join(self.failed) or "ok") if self.ended else "no end"
-
-
 class Copy:
     """A copy of the source, in which constants are changed and tests run."""
 
@@ -137,8 +123,8 @@ class Copy:
         """The tests that fail with the constants as they are."""
         self._seconds = time.monotonic() - start
 
-    def trial(self, constant: Constant, which: int, change: str) -> Trial:
-        """Run the tests with one number changed."""
+    def trial(self, constant: Constant, which: int, change: str) -> str:
+        """Run the tests with one number changed; what failed that does not without, "" where nothing did."""
         module, _ = constant.name.rsplit(".", maxsplit=1)
         path = (self._folder / CORE).joinpath(*module.split(".")).with_suffix(".py")
         source = path.read_text(encoding="utf-8")
@@ -147,7 +133,8 @@ class Copy:
             failed, ended = self._run(PATIENCE * self._seconds)
         finally:
             path.write_text(source, encoding="utf-8")
-        return Trial(constant, which, change, tuple(sorted(failed - self.failing)), ended)
+        names = {test.rsplit("::", maxsplit=1)[-1].split("[")[0] for test in failed - self.failing}
+        return ", ".join(sorted(names)) if ended else "no end"
 
     def _run(self, seconds: float | None) -> tuple[frozenset[str], bool]:
         """The tests that fail, and whether all have ended in so many seconds."""
@@ -172,17 +159,13 @@ class Copy:
         return frozenset(found), True
 
 
-def verdict(trials: Sequence[Trial], constant: Constant, change: str) -> str:
+def verdict(trials: Mapping[tuple[str, int, str], str], constant: Constant, change: str) -> str:
     """What failed when the numbers of a constant were changed, as a text."""
     texts: list[str] = []
     for which in range(len(constant.numbers)):
-        tried = [t for t in trials if (t.constant.name, t.which, t.change) == (constant.name, which, change)]
         several = f"number {which + 1}: " if len(constant.numbers) > 1 else ""
-        if not tried:
-            texts.append(f"{several}not tried")
-        elif str(tried[0]) != "ok":
-            names = {test.rsplit("::", maxsplit=1)[-1].split("[")[0] for test in tried[0].failed}
-            texts.append(several + (", ".join(sorted(names)) if tried[0].ended else "no end"))
+        failed = trials.get((constant.name, which, change), "not tried")
+        texts += [several + failed] if failed else []
     return "; ".join(texts) or "–"
 
 
@@ -203,7 +186,7 @@ def main() -> int:
     if options.list:
         print(filled(template("tuning_list"), {"constants": chosen}))
         return 0
-    trials: list[Trial] = []
+    trials: dict[tuple[str, int, str], str] = {}
     with tempfile.TemporaryDirectory() as folder:
         copy = Copy(Path(folder), options.arguments or ["tests/core"])
         for test in sorted(copy.failing):
@@ -211,12 +194,11 @@ def main() -> int:
         try:
             for each in chosen:
                 for which, change in product(range(len(each.numbers)), FACTORS):
-                    trials.append(copy.trial(each, which, change))
-                    progress(f"{each.name}, number {which + 1}, {change}: {trials[-1]}")
+                    failed = trials[each.name, which, change] = copy.trial(each, which, change)
+                    progress(f"{each.name}, number {which + 1}, {change}: {failed or 'ok'}")
         except KeyboardInterrupt:
             progress("Stopped: what follows is of the changes that were tried.")
-    good = sum(not trial.failed and trial.ended for trial in trials)
-    tried = [each for each in chosen if any(trial.constant.name == each.name for trial in trials)]
+    good = sum(not failed for failed in trials.values())
     publish(
         options,
         "tuning",
@@ -226,7 +208,8 @@ def main() -> int:
         trials=trials,
         tried=[
             SimpleNamespace(constant=each, **{change: verdict(trials, each, change) for change in FACTORS})
-            for each in tried
+            for each in chosen
+            if (each.name, 0, "halved") in trials
         ],
         found=found,
     )

@@ -53,7 +53,7 @@ class Method:
     reference: str  # How the file's name of it begins; empty where it is not there
     max_angle: float = inf  # Largest change of an angle in one update [rad]
     distance: float = inf
-    """Dmax: to what errors are shortened, besides what came nearer in the last step; see `Clamp`."""
+    """Dmax: to what errors are shortened, besides what came nearer in the last step."""
 
 
 def _inverted(jacobian: FloatArray, errors: FloatArray, rank: float) -> FloatArray:
