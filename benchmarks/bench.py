@@ -38,6 +38,7 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.problem.options import Redundancy
 
 FRAMES: Final = 60  # Of a track, and poses of a tree
 SEED: Final = 1
@@ -106,7 +107,7 @@ class Case:
         return SimpleNamespace(seconds=float(np.median(times)), iterations=iterations, reached=float(reached))
 
     def row(
-        self, what: str, seconds: float, iterations: Sequence[int], reached: float, **wanted: float | None
+        self, what: str, seconds: float, iterations: Sequence[int], reached: float, **wanted: float
     ) -> Row:
         """The row of frames that took so long [s] each, of which a part was reached.
 
@@ -125,7 +126,7 @@ class Case:
             yardstick=self.yardstick,
         )
 
-    def one_by_one(self, title: str = "", *, redundancy: str, **wanted: float | None) -> Row:
+    def one_by_one(self, title: str = "", *, redundancy: Redundancy, **wanted: float) -> Row:
         """Frame by frame by a `Tracker`, prepared before the clock runs like the yardstick's loop.
 
         Not in turn with the yardstick: what ours leaves in the processor's caches would slow it down by a
@@ -137,19 +138,20 @@ class Case:
             problem, Pose.rest(skeleton), tolerance_position=self.tolerance, redundancy=redundancy
         )
 
-        def solved(places: FloatArray) -> Solution:
+        def solved(places: Sequence[FloatArray]) -> Solution:
             if not self.warm:
                 tracker.restart()
             return tracker.solve(places)
 
         _ = self.yardstick  # measured before
-        solutions, times = zip(*(timed(solved, places) for places in self.targets.positions), strict=True)
+        found = [timed(solved, list(places)) for places in self.targets.positions]
+        solutions, times = zip(*found, strict=True)
         reached = np.array([solution.reached for solution in solutions])[self.targets.reachable].mean()
         iterations = [solution.iterations for solution in solutions]
         return self.row(self.what + title, float(np.median(times)), iterations, float(reached), **wanted)
 
     def at_once(
-        self, title: str, solver: Callable[..., SequenceSolution], *, redundancy: str, **wanted: float | None
+        self, title: str, solver: Callable[..., SequenceSolution], *, redundancy: Redundancy, **wanted: float
     ) -> Row:
         """All frames from rest by one call."""
         skeleton, frames = self.tree.skeleton(self.limit), len(self.targets.positions)
@@ -165,7 +167,9 @@ class Case:
             times.append(seconds)
         within = np.all(solution.errors <= self.tolerance, axis=1)[self.targets.reachable]
         seconds = float(np.median(times)) / frames
-        return self.row(self.what + title, seconds, solution.iterations, float(within.mean()), **wanted)
+        return self.row(
+            self.what + title, seconds, solution.iterations.tolist(), float(within.mean()), **wanted
+        )
 
 
 def both(make: Callable[..., Row], *arguments: Any, **wanted: float) -> Iterator[Row]:

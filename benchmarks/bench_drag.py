@@ -89,7 +89,7 @@ def measure(bone: str, place: int, *, limits: bool, steps: int) -> Outcome:
 
 def main() -> int:
     """Measure and write. Returns the exit code: 1 where a foot that holds is off at rest."""
-    options = arguments("scripts/bench-drag", __doc__, page=PAGE, steps=(STEPS, "of each way")).parse_args()
+    options = arguments("scripts/bench-drag", __doc__, PAGE, steps=(STEPS, "of each way")).parse_args()
     with add_on():
         outcomes = measured(
             (

@@ -69,9 +69,6 @@ class Case:
         """Whether there is a preferred pose, in words."""
         return f"{'with' if self.preferred else 'without'} preferred pose"
 
-    def __str__(self) -> str:
-        return f"{self.bones} bones, {self.effectors} effectors, {self.frames} frames {self.what}"
-
 
 # Rigs and motions
 
@@ -197,7 +194,7 @@ def main() -> int:
     every: list[Measure] = []
     verdicts: list[Verdict] = []
     for series in cases(options.only):
-        points = measured(map(Measure, series), "{row.case}: {row.seconds:ms .3g} ms")
+        points = measured(map(Measure, series), "{row.case.size} {row.case.series}: {row.seconds:ms .3g} ms")
         every += points
         verdicts.append(Verdict(points))
     publish(

@@ -156,7 +156,7 @@ def _draw_target(axes: Axes, shown: Shown, flat: Callable[[npt.ArrayLike], Float
 
 def main() -> int:
     """Solve, draw and write. Returns the exit code: 1 where an effector missed."""
-    options = arguments("scripts/kinds", __doc__, page=PAGE).parse_args()
+    options = arguments("scripts/kinds", __doc__, PAGE).parse_args()
     with add_on():
         every = measured(map(Shown, stored("kinds")), "{row.kind}: {row.iterations} iterations")
     for shown in every:

@@ -126,7 +126,7 @@ def compare(methods: Sequence[str], frames: Sequence[int], *, far: bool) -> list
 
 def main() -> int:
     """Compare and write. Returns the exit code: 1 where the default misses what is in reach."""
-    parser = arguments("scripts/methods", __doc__, page=PAGE)
+    parser = arguments("scripts/methods", __doc__, PAGE)
     parser.add_argument(
         "--method", action="append", choices=tuple(METHODS), help="only this; may be repeated"
     )

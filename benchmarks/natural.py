@@ -6,7 +6,6 @@ What is measured is told on the page, `pages/natural.md`; the clips are those of
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -67,6 +66,7 @@ class Row:
         self.overlooked = overlooked_frames(recording, np.flatnonzero(~reached).tolist())
         """Frames missed although a pose within the limits reaches all."""
         self.spine = spine_joints(recording)
+        self.joints = len(self.spine)
         arms = [limb for limb in character.limbs_of(LimbKind.ARM) if limb.side is not Side.CENTRE]
         self.raised = [(limb, above_head(recording, limb)) for limb in arms]
         """Arms, and the frames in which their hands are above the head."""
@@ -80,17 +80,11 @@ class Row:
             for frame in solved.jumps
         ]
         """Frames at which a joint jumps, counted from 1, with the joint that turns most."""
+        self.misses = [f"{self.clip}: overlooked in frame {frame + 1}" for frame in self.overlooked]
+        self.misses += [f"{self.clip}: jumps to frame {jump}" for jump in self.jumps]
+        """Frames that were missed though there is a pose, and jumps."""
         self.elbows, self.knees = (solved.away(kind) for kind in (LimbKind.ARM, LimbKind.LEG))
         """Mean distances from the recording [cm]."""
-
-    @property
-    def misses(self) -> list[str]:
-        """Frames that were missed though there is a pose, and jumps."""
-        frames = ", ".join(str(frame + 1) for frame in self.overlooked)
-        found = [f"overlooked in frame{'' if len(self.overlooked) == 1 else 's'} {frames}"] if frames else []
-        return [
-            f"{self.clip}: {what}" for what in (*found, *(f"jumps to frame {jump}" for jump in self.jumps))
-        ]
 
     def manner(self, matrices: FloatArray, steps: FloatArray) -> SimpleNamespace:
         """How a motion of joints with some matrices (F, n, 4, 4) is made, of turns (F - 1, k) [°].
@@ -327,12 +321,6 @@ def raised(recording: Recording) -> SimpleNamespace | None:
     )
 
 
-def spines_of(rows: Sequence[Row]) -> list[str]:
-    """How many clips have so many joints of the spine."""
-    counts = Counter(len(row.spine) for row in rows)
-    return [f"{joints}: {counts[joints]}" for joints in sorted(counts)]
-
-
 def main() -> int:
     """Make the report. Returns the exit code: 1 when there is no clip."""
     options = arguments(
@@ -352,7 +340,7 @@ def main() -> int:
     for of in (row.recording for row in rows):
         rigs.setdefault((of.skeleton.names, of.skeleton.rest.round(3).tobytes()), of)
     parts = [
-        SimpleNamespace(name=name, title=name.capitalize(), rows=part, spines=spines_of(part))
+        SimpleNamespace(name=name, title=name.capitalize(), rows=part)
         for name, held in (("chosen on", False), ("held out", True))
         if (part := [row for row in rows if row.held_out == held])
     ]

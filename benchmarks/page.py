@@ -55,7 +55,7 @@ WAYS: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def arguments(
-    prog: str, doc: str | None, *, page: Path | None = None, **others: tuple[Any, str]
+    prog: str, doc: str | None, page: Path | None = None, /, **others: tuple[Any, str]
 ) -> argparse.ArgumentParser:
     """The command line of a script, with --markdown; without a page it is printed.
 

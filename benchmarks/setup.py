@@ -32,7 +32,6 @@ HEIGHT: Final = 1.75  # [m]
 REACHING: Final = ("hand", "front foot", "wing", "head", "tail", "fin", "foot")
 """Parts that are moved: the first of these that there is."""
 
-
 TRUNKS: Final = ("head", "tail", "fin")  # Of these, those that go aside rather than towards the body
 SHORT: Final = 0.25  # Largest way of such a one, by the length of its chain [1]: it may be one short bone
 WITHIN: Final = 0.98  # How far from the root of its limb a target may be, by the length of the limb [1]

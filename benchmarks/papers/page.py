@@ -96,7 +96,7 @@ def draw(finding: Finding, page: Path | None) -> None:
 def main() -> int:
     """Run all and write the page. Returns the exit code: 1 where what must be reproduced is not."""
     parser = arguments(
-        "scripts/papers", __doc__, page=PAGE, data_buss=(Path, "Buss's trees, targets, totals (JSON)")
+        "scripts/papers", __doc__, PAGE, data_buss=(Path, "Buss's trees, targets, totals (JSON)")
     )
     options = parser.parse_args()
     papers = [(paper, paper.findings()) for paper in (ki_sheen, chung_choi, soch_lorencz)]

@@ -239,6 +239,10 @@ class Answer(NamedTuple):
     condition: float  # Condition number of the worst of them
 
 
+def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)
+
+
 def active_set(question: Question) -> Answer:
     """The core's own step as one of the ways."""
     return Answer(question.exact, 0, len(question.lower), float(np.linalg.cond(question.hessian)))
@@ -248,7 +252,7 @@ def one_at_its_limit(question: Question) -> Answer:
     """§1.4.1: the free minimum, or the best of 2n minima with one joint set to a bound."""
     hessian, slope, size = question.hessian, question.slope, len(question.lower)
     condition = float(np.linalg.cond(hessian))
-    free = np.linalg.solve(hessian, -slope)
+    free = _solved(hessian, -slope)
     if question.beyond(free) <= CONVERGED:
         return Answer(free, 1, size, condition)
     found: list[FloatArray] = []
@@ -304,7 +308,7 @@ def new_variables(question: Question) -> Answer:
 def penalty(question: Question, weight: float) -> Answer:
     """§1.4.3: ½ w · (what is outside)² added to the cost."""
     hessian, slope = question.hessian, question.slope
-    change, worst = np.linalg.solve(hessian, -slope), float(np.linalg.cond(hessian))
+    change, worst = _solved(hessian, -slope), float(np.linalg.cond(hessian))
     outside = np.zeros(len(change), dtype=np.bool_)
     for iteration in range(1, ITERATIONS + 1):
         now = (change > question.upper) | (change < question.lower)
@@ -314,7 +318,7 @@ def penalty(question: Question, weight: float) -> Answer:
         bound = np.where(change > question.upper, question.upper, question.lower)
         matrix = hessian + weight * np.diag(outside.astype(np.float64))
         worst = max(worst, float(np.linalg.cond(matrix)))
-        change = np.linalg.solve(matrix, weight * outside * bound - slope)
+        change = _solved(matrix, weight * outside * bound - slope)
     return Answer(None, ITERATIONS, len(change), worst)
 
 
@@ -331,7 +335,7 @@ def barrier(question: Question, weight: float) -> Answer:
         gradient = question.hessian @ change + question.slope - weight / low + weight / high
         matrix = question.hessian + np.diag(weight / low**2 + weight / high**2)
         worst = max(worst, float(np.linalg.cond(matrix)))
-        step, part = np.linalg.solve(matrix, -gradient), 1.0
+        step, part = _solved(matrix, -gradient), 1.0
         while value(change + part * step) > value(change) and part > CONVERGED:
             part *= 0.5
         change = change + part * step
