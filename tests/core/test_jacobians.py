@@ -34,8 +34,7 @@ from blender_ik_addon.core.model.mechanism import Mechanism, PosedMechanism
 from blender_ik_addon.core.problem.system import System, assemble
 from blender_ik_addon.core.tasks.aims import ALONG_BONE
 from blender_ik_addon.core.tasks.base import ORIGIN
-from blender_ik_addon.core.tasks.frames import ReachCarried
-from blender_ik_addon.core.tasks.planes import ClearedPlane
+from blender_ik_addon.core.tasks.frames import ClearedPlane, ReachCarried
 from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tree
 from tests.core.strategies import ORDER_NAMES, rotation_about
 

@@ -37,7 +37,7 @@ from ..tasks import (
     Rows,
     Task,
 )
-from ..tasks.planes import ClearedPlane
+from ..tasks.frames import ClearedPlane
 from .options import SolverOptions
 from .problem import Problem
 
