@@ -28,7 +28,7 @@ from blender_ik_addon.core import (
     Task,
     forward_kinematics,
 )
-from blender_ik_addon.core.methods.stacked import StackedProblem
+from blender_ik_addon.core.methods.loop import StackedProblem
 from blender_ik_addon.core.model.kinematics import orthogonalized
 from blender_ik_addon.core.model.mechanism import Mechanism, PosedMechanism
 from blender_ik_addon.core.problem.system import System, assemble

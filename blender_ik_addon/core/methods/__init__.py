@@ -5,9 +5,9 @@ They are for those who know them from the literature, and to compare with; PRIOR
 knows levels: all tasks are stacked into one residual. Each starts from the pose it is given and changes it
 step by step; limits hold in every step.
 
-Read in this order: `inverses` and `step_rules` (the papers' formulas, on matrices alone), `elements` (pairs
-of neighbouring bones), `stacked` (the residual and its derivatives), `loop` (what each method asks of its
-rule, limits, clamps, acceptance), `bounded_bfgs` and `nonlinear` (the method NONLINEAR).
+Read in this order: `inverses` and `step_rules` (the papers' formulas, on matrices alone), `loop` (the
+residual of all tasks, what each method asks of its rule, limits, clamps, acceptance), `nonlinear` (the method
+NONLINEAR and its minimiser).
 """
 
 from .loop import StepRuleLoop

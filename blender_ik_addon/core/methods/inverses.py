@@ -32,19 +32,13 @@ RANK_TOLERANCE: Final = 1e-10
 
 
 def pseudo_inverse(matrix: FloatArray, tolerance: float = RANK_TOLERANCE) -> FloatArray:
-    """Moore-Penrose inverse by singular value decomposition, (..., m, n) -> (..., n, m) [Ringlayer].
-
-    Args:
-        matrix: Any real matrices.
-        tolerance: Singular values at most this part of the largest count as zero.
-    """
-    u, s, vt = np.linalg.svd(matrix, full_matrices=False)
-    kept = s > tolerance * s.max(axis=-1, keepdims=True, initial=0.0)
-    inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
-    return np.swapaxes(vt, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
+    """Moore-Penrose inverse by singular value decomposition, (..., m, n) -> (..., n, m) [Ringlayer]."""
+    return damped_inverse(matrix, 0.0, tolerance)
 
 
-def damped_inverse(jacobian: FloatArray, damping: FloatArray | float) -> FloatArray:
+def damped_inverse(
+    jacobian: FloatArray, damping: FloatArray | float, tolerance: float = RANK_TOLERANCE
+) -> FloatArray:
     """Jᵀ(JJᵀ + λ²I)⁻¹ [Buss2009 eq. 11], (..., nv, m).
 
     Written as V diag(s / (s² + λ²)) Uᵀ with J = U diag(s) Vᵀ: of rows that are the same, as those of two
@@ -52,11 +46,13 @@ def damped_inverse(jacobian: FloatArray, damping: FloatArray | float) -> FloatAr
 
     Args:
         damping: λ, one number or one for each matrix (...); with 0 it is the Moore-Penrose inverse.
+        tolerance: Singular values at most this part of the largest count as zero.
     """
     u, s, vt = np.linalg.svd(jacobian, full_matrices=False)
-    kept = s > RANK_TOLERANCE * s.max(axis=-1, keepdims=True, initial=0.0)
-    square = s**2 + np.asarray(damping)[..., None] ** 2
-    inverse = np.where(kept, s / np.where(kept, square, 1.0), 0.0)
+    kept = s > tolerance * s.max(axis=-1, keepdims=True, initial=0.0)
+    size = np.where(kept, s, 1.0)
+    square = np.asarray(damping)[..., None] ** 2
+    inverse = np.where(kept, 1.0 / (size + square / size), 0.0)
     return np.swapaxes(vt, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
 
 

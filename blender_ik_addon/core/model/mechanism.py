@@ -36,9 +36,8 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, fault, frozen, usable
 from ..errors import IKError
-from .euler import EULER_ORDERS, FEW, EulerElements
 from .kinematics import orthogonalized, parent_transform
-from .rotation import matrix_from_euler, skew
+from .rotation import EULER_ORDERS, FEW, EulerElements, matrix_from_euler, skew
 from .skeleton import CHANNELS, Pose, Skeleton
 
 SHEAR_TOLERANCE: Final = 5e-4

@@ -29,7 +29,7 @@ from ..arrays import (
     usable,
 )
 from ..errors import IKError
-from .euler import order_index
+from .rotation import order_index
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 PerChannel = npt.ArrayLike | Mapping[str, npt.ArrayLike]

@@ -18,7 +18,7 @@ import numpy as np
 from ...core.arrays import BoolArray, FloatArray, frozen
 from ...core.character.limit_boxes import COMFORTABLE
 from ...core.errors import IKError
-from ...core.model.euler import EULER_ORDERS, order_index
+from ...core.model.rotation import EULER_ORDERS, order_index
 from ..properties.joint_properties import STIFFEST, POISE_PG_joint
 from ..properties.naming import note_name
 from ..properties.overrides import remove_entries

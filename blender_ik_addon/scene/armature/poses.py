@@ -14,9 +14,8 @@ import numpy as np
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.errors import IKError
-from ...core.model.euler import EULER_ORDERS
 from ...core.model.kinematics import orthogonalized, parent_transform
-from ...core.model.rotation import euler_within, matrix_from_euler
+from ...core.model.rotation import EULER_ORDERS, euler_within, matrix_from_euler
 from ...core.model.skeleton import CHANNELS, Pose, Skeleton
 from ..animation.fcurves import ChannelKeys, bone_keys, rotation_channel
 from ..reports import listed

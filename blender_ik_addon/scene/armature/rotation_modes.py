@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
-from ...core.model.euler import EULER_ORDERS
 from ...core.model.rotation import (
+    EULER_ORDERS,
     axis_angle_from_quat,
     continuous_euler,
     continuous_quats,

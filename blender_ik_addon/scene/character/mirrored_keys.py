@@ -20,8 +20,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core.arrays import FloatArray
-from ...core.model.euler import EULER_ORDERS, order_index
-from ...core.model.rotation import euler_from_matrix, quat_from_matrix, skew
+from ...core.model.rotation import EULER_ORDERS, euler_from_matrix, order_index, quat_from_matrix, skew
 from ..animation.fcurves import (
     POINTS,
     ROTATION_CHANNELS,

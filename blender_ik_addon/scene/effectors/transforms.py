@@ -20,11 +20,12 @@ from bpy.types import Object
 
 from ...core import ReachPoint, Task
 from ...core.arrays import FloatArray
-from ...core.model.euler import EULER_ORDERS, order_index
 from ...core.model.rotation import (
+    EULER_ORDERS,
     axis_angle_from_quat,
     euler_from_matrix_near,
     matrix_from_euler,
+    order_index,
     quat_from_matrix,
 )
 from ...core.tasks.frames import ReachCarried
