@@ -9,8 +9,8 @@ Tucker):
 
 where the rows A span what the levels above hold, and n_c is the outward normal of a limit on which channel c
 stands. Were limit c to give way by δ, the task would come nearer by s_c δ, to first order. Multipliers come
-from the least squares problem |P (f − Σ s_c n_c)|, s >= 0, P the projection off the rows A, by the active
-sets of [LawsonHanson1974]: of several sets of limits that explain a miss it takes a small one.
+from the least squares problem |P (f − Σ s_c n_c)|, s >= 0, P the projection off the rows A, by active
+sets that begin with no limit [LawsonHanson1974]: of several that explain a miss it takes a small one.
 
 The reason is the first of these that balances f:
 
@@ -49,6 +49,7 @@ import numpy as np
 
 from ..amounts import angle_text, length_text, limit_angle
 from ..arrays import BoolArray, FloatArray, IntArray
+from ..methods import bounded_least_squares_step
 from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.skeleton import CHANNELS
 from ..problem.system import System
@@ -455,7 +456,10 @@ class _Frame:
     def _pressed(self, force: FloatArray, basis: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Multiplier of each limit (k,) under a force (nv,), and its rest (nv,), both off a basis (r, nv)."""
         columns, wanted = (each - basis.T @ (basis @ each) for each in (self._normals, force))
-        pressure = _nonnegative(columns, wanted)
+        # A limit whose normal is held already explains nothing more.
+        columns = np.where(np.linalg.norm(columns, axis=0) > RANK, columns, 0.0)
+        least, most = np.zeros(columns.shape[1]), np.full(columns.shape[1], np.inf)
+        pressure = bounded_least_squares_step(columns, wanted, least, most)
         return pressure, wanted - columns @ pressure
 
     def _beyond(self, number: int) -> float:
@@ -545,30 +549,3 @@ def _downward(bends: FloatArray) -> FloatArray | None:
     except np.linalg.LinAlgError:
         return np.linalg.eigh(bends)[1][:, 0]
     return None
-
-
-def _nonnegative(columns: FloatArray, wanted: FloatArray) -> FloatArray:
-    """Non-negative x with the least |columns x − wanted|, by active sets [LawsonHanson1974], (k,)."""
-    count = columns.shape[1]
-    answer = np.zeros(count)
-    # A limit whose normal is held already explains nothing more.
-    open_to: BoolArray = np.linalg.norm(columns, axis=0) > RANK
-    used = np.zeros(count, dtype=np.bool_)
-    least = RANK * max(float(np.linalg.norm(wanted)), RANK)
-    for _ in range(3 * count):
-        gain = np.where(open_to & ~used, columns.T @ (wanted - columns @ answer), 0.0)
-        if gain.max(initial=0.0) <= least:
-            break
-        used[int(gain.argmax())] = True
-        while used.any():
-            trial = np.zeros(count)
-            trial[used] = np.linalg.lstsq(columns[:, used], wanted, rcond=RANK)[0]
-            negative = used & (trial <= 0.0)
-            if not negative.any():
-                answer = trial
-                break
-            ratio = answer[negative] / (answer[negative] - trial[negative])
-            answer = answer + ratio.min() * (trial - answer)
-            used &= answer > RANK * max(float(answer.max()), RANK)
-            answer = np.where(used, answer, 0.0)
-    return answer

@@ -12,5 +12,6 @@ NONLINEAR and its minimiser).
 
 from .loop import StepRuleLoop
 from .nonlinear import NonlinearProgram
+from .step_rules import bounded_least_squares_step
 
-__all__ = ["NonlinearProgram", "StepRuleLoop"]
+__all__ = ["NonlinearProgram", "StepRuleLoop", "bounded_least_squares_step"]

@@ -284,8 +284,9 @@ def bounded_least_squares_step(
     """The dq that minimises |J dq − e|² + c²|dq|² with lower ≤ dq ≤ upper [KiSheen eq. 7.4, 7.5].
 
     With C = [J; cI] and d = [e; 0] that is |C dq − d|², as printed. Exact, by an active set as in
-    [StarkParker1995]: minimise over what is free, go there up to the first bound, hold what meets it; at a
-    minimum let go of the bound that most wants to be left. Bounds of q are those of dq with q taken away.
+    [StarkParker1995]: minimise over what is free, at first what stands on no bound, go there up to the first
+    bound, hold what meets it; at a minimum let go of the bound that most wants to be left. Bounds of q are
+    those of dq with q taken away.
 
     Args:
         lower: Lower bounds of dq, (..., nv), may be −inf.
@@ -304,10 +305,10 @@ def bounded_least_squares_step(
     wanted = np.concatenate([error, np.zeros_like(lower)], axis=1)
     x = np.clip(np.zeros_like(lower), lower, upper)
     fixed = lower == upper
-    held = np.array(fixed)
+    held = (x == lower) | (x == upper)
     size = np.linalg.norm(matrix, axis=1)  # of each column, (F, nv)
     tolerance = RANK_TOLERANCE * size * np.linalg.norm(wanted, axis=1)[:, None]
-    working = np.arange(frames)
+    working = np.arange(frames if nv else 0)
     # Each round lowers the cost of a frame or holds one more of its channels; rounding alone could circle.
     for _ in range(ROUNDS * (nv + 1)):
         if not len(working):
