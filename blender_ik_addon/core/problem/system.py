@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
-from typing import Final, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,10 +40,6 @@ from ..tasks import (
 from ..tasks.frames import ClearedPlane
 from .options import SolverOptions
 from .problem import Problem
-
-LIFTED: Final = 1e-6
-"""Clearance of points of which it is not known whether they are above their planes [1]: next to nothing, so
-that poses are not called different for it."""
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -98,8 +94,7 @@ class System:
         """Which frames of the problem these are."""
         skeleton = problem.skeleton
         joints = {joint for task in self._tasks for joint in task.joints(skeleton)}
-        kind_of_mechanism = Mechanism if skeleton.posed_joints == len(skeleton) else ClearedMechanism
-        self.mechanism = kind_of_mechanism.of(skeleton, pose, joints)
+        self.mechanism = Mechanism.of(skeleton, pose, joints)
         self._whole = self.mechanism
         """The mechanism in all frames of the problem."""
         self.priorities = tuple(sorted({task.priority for task in self._tasks}))
@@ -416,32 +411,6 @@ class ClearedSkeleton(Skeleton):
         )
         known[joints] = new
         return new
-
-
-class ClearedMechanism(Mechanism):
-    """The mechanism of a skeleton with clearances, for poses that do not have them."""
-
-    def values(self, pose: Pose) -> FloatArray:
-        """The free channels of a pose, clearances above 0: where points are above planes is seen later."""
-        values = self.of_channels(pose.channels)
-        values[..., self.channels >= pose.channels.shape[-2] * CHANNELS] = LIFTED
-        return values
-
-    def with_values(self, pose: Pose, values: FloatArray) -> Pose:
-        """The pose with these free channels, (..., nv), without clearances."""
-        posed = pose.channels.shape[-2] * CHANNELS
-        known = self.channels < posed
-        flat = np.array(pose.channels).reshape(*pose.frames, posed)
-        flat[..., self.channels[known]] = values[..., known]
-        return pose.with_channels(flat.reshape(pose.channels.shape))
-
-    def of_channels(self, per_channel: FloatArray) -> FloatArray:
-        """Values of the free channels out of an array for all, 0 for joints that it does not have."""
-        flat = per_channel.reshape(*per_channel.shape[:-2], -1)
-        known = self.channels < flat.shape[-1]
-        values = np.zeros((*flat.shape[:-1], len(known)), dtype=flat.dtype)
-        values[..., known] = flat[..., self.channels[known]]
-        return values
 
 
 def with_clearances(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Skeleton, tuple[Task, ...]]:
