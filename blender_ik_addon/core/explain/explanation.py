@@ -54,6 +54,7 @@ from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.skeleton import CHANNELS
 from ..problem.system import System
 from ..tasks import AxisTask, ReachPoint, Task
+from ..tasks.base import anchored
 from ..threads import one_thread
 from .analysis import row_space
 
@@ -278,10 +279,9 @@ class _Missed:
     def bend(self, number: int, frame: int) -> FloatArray:
         """Σ_k r_k ∂²r_k/∂q∂q of a task, (nv, nv)."""
         if number not in self._bends:
-            rows, unit = self.system.rows_of(number), self._unit
-            bend = rows.bend(self.posed, rows.residual(self.posed))
-            matrix = np.zeros((len(self.reached), len(unit), len(unit))) if bend is None else bend.matrix()
-            scale = self.system.weights[number] * (1.0 if rows.angular.all() else self.length)
+            system, unit, own = self.system, self._unit, self.system.task_of_row == number
+            matrix = system.curvature(self.posed, np.where(own, system.residual(self.posed), 0.0))
+            scale = self.system.weights[number] * (1.0 if system.angular_rows[own].all() else self.length)
             self._bends[number] = matrix * (unit[:, None] * unit) / scale**2
         return self._bends[number][frame]
 
@@ -468,13 +468,10 @@ class _Frame:
         if not isinstance(task, ReachPoint):
             return 0.0
         mechanism = self._system.mechanism
-        joint = mechanism.skeleton.index(task.joint)
-        slot = mechanism.anchor(joint)
+        anchors, local = anchored([(mechanism.skeleton.index(task.joint), task.point)], mechanism)
+        slot, first, reach = int(anchors[0]), posed.points(anchors, local)[self._index, 0], 0.0
         if (mechanism.moves[slot] & ~mechanism.rotates).any():
             return 0.0
-        matrix = mechanism.anchor_from_joint(joint)
-        local = matrix[:, :3, :3] @ task.point + matrix[:, :3, 3]
-        first, reach = posed.points(np.array([slot]), local[:, None])[self._index, 0], 0.0
         while slot != ARMATURE:
             place = posed.matrices[self._index, slot, :3, 3]
             reach += float(np.linalg.norm(first - place))

@@ -95,8 +95,6 @@ class System:
         skeleton = problem.skeleton
         joints = {joint for task in self._tasks for joint in task.joints(skeleton)}
         self.mechanism = Mechanism.of(skeleton, pose, joints)
-        self._whole = self.mechanism
-        """The mechanism in all frames of the problem."""
         self.priorities = tuple(sorted({task.priority for task in self._tasks}))
         """Priorities of the levels, the highest first, (L,)."""
         self.level_of_task: IntArray = np.array(
@@ -275,15 +273,6 @@ class System:
         some._kinds = [rows.taking(taken) if isinstance(rows, ChoiceRows) else rows for rows in self._kinds]
         return some
 
-    def rows_of(self, number: int) -> Rows:
-        """The rows of one of `tasks` alone, with what it has taken."""
-        task = self.tasks[number]
-        if len(self._frames) == 1:
-            rows = task.rows([task], self.mechanism)
-        else:
-            rows = task.rows([task], self._whole).select(self._frames)
-        return rows.taking(self._taken_of(number)) if isinstance(rows, ChoiceRows) else rows
-
     def taken_label(self, number: int, frame: int = 0) -> str:
         """Label of what one of `tasks` has taken of its alternatives; empty where it has none."""
         return self.chosen(number, frame).label if isinstance(self._tasks[number], OneOf) else ""
@@ -297,14 +286,10 @@ class System:
         """One of `tasks` in a frame; of a choice the alternative taken there."""
         task = self.tasks[number]
         if isinstance(task, OneOf):
-            taken = self._taken_of(number)
-            task = task.alternatives[int(taken[frame if len(taken) > 1 else 0, 0])]
+            choices = [other for other, task in enumerate(self._tasks) if isinstance(task, OneOf)]
+            taken = self.taken[:, choices.index(number)]
+            task = task.alternatives[int(taken[frame if len(taken) > 1 else 0])]
         return task if task.frames is None else task.at_frame(int(self._frames[frame]))
-
-    def _taken_of(self, number: int) -> IntArray:
-        """Alternative taken by one of `tasks` that is a choice, (F or 1, 1)."""
-        choices = [other for other, task in enumerate(self._tasks) if isinstance(task, OneOf)]
-        return self.taken[:, [choices.index(number)]]
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted residuals of all tasks, by kind, (F, m)."""
