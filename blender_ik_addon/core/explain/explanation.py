@@ -47,7 +47,7 @@ from typing import Final
 
 import numpy as np
 
-from ..amounts import angle_text, length_text, limit_angle
+from ..amounts import angle_text, in_a_row, length_text, limit_angle
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..methods import bounded_least_squares_step
 from ..model.mechanism import ARMATURE, PosedMechanism
@@ -166,13 +166,15 @@ class Explanation:
             parts.append(_IN_WORDS[self.reason])
         if self.shares_with:
             what = "the error" if self.level is None else f"level {self.level}"
-            parts.append(f"shares {what} with {_listed(self.shares_with)}")
+            parts.append(f"shares {what} with {in_a_row(self.shares_with, NAMES_SHOWN)}")
         if self.outranked_by:
             *others, lowest = map(str, self.levels)
             which = f"levels {', '.join(others)} and {lowest} take" if others else f"level {lowest} takes"
-            parts.append(f"{which} precedence: {_listed(self.outranked_by)}")
+            parts.append(f"{which} precedence: {in_a_row(self.outranked_by, NAMES_SHOWN)}")
         if self.limits:
-            parts.append(f"at its limits: {_listed([limit.text(metres) for limit in self.limits])}")
+            parts.append(
+                f"at its limits: {in_a_row([limit.text(metres) for limit in self.limits], NAMES_SHOWN)}"
+            )
         if self.smoothed > (1.0 - WHOLE) * self.error and self.reason is not Reason.SMOOTHNESS:
             parts.append(f"{self._amount(self.smoothed, metres)} of it gives way to smoothness")
         if self.beyond > (1.0 - WHOLE) * self.error and not self._wholly_beyond:
@@ -196,13 +198,6 @@ _IN_WORDS: Final = {
     Reason.NOT_CONVERGED: "not converged",
 }
 """Each reason where no limit and no task is named."""
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
-    more = len(names) - NAMES_SHOWN
-    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
 
 BALANCED: Final = 2e-2
 """Part of the force that a full pull of the task could have [1], below which what is left of it counts as

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Constraint, Object, PoseBone
 
+from ...core.amounts import in_a_row
 from ...core.arrays import BoolArray, FloatArray, frozen
 from ...core.character.limit_boxes import COMFORTABLE
 from ...core.errors import IKError
@@ -318,7 +319,6 @@ def broken_limits(
         return ()
     parts = [
         f"{names[row]} {'XYZ'[int(np.argmax(beyond[row]))]} by {np.degrees(beyond[row].max()):.1f}°"
-        for row in rows[:4]
+        for row in rows
     ]
-    more = f" and {len(rows) - 4} more" if len(rows) > 4 else ""
-    return (f"clamped to joint limits: {', '.join(parts)}{more}",)
+    return (f"clamped to joint limits: {in_a_row(parts, 4)}",)

@@ -36,8 +36,8 @@ from ..animation.fcurves import (
     own_curves,
     sample_channels,
 )
+from ..armature.role_table import Symmetry, rotation_in
 from ..armature.rotation_modes import rotations_in
-from ..armature.symmetry import Symmetry, rotation_in
 from ..effectors.transforms import depth, is_moved, put, rides, rotations_of, world_from_basis, world_matrix
 
 NOTHING: Final = 1e-6

@@ -29,8 +29,8 @@ from ...core.tasks.frames import ReachCarried
 from ..animation.dependence import place_depends_on
 from ..animation.fcurves import ROTATION_CHANNELS, animated_channels, rotation_channel
 from ..armature.armature import check_armature
+from ..armature.role_table import rotation_in
 from ..armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat, rotations_in
-from ..armature.symmetry import rotation_in
 from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import Effector, asked_of
 from ..properties.settings import settings_of
