@@ -20,6 +20,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..errors import IKError
+from ..methods import row_space
 from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.rotation import skew
 from ..model.skeleton import CHANNELS, Pose
@@ -27,7 +28,7 @@ from ..problem.problem import Problem
 from ..problem.system import assemble
 from ..tasks import AimAt, MatchOrientation, OnPlane, ReachPoint, StayNear, Task
 from ..tasks.base import anchored
-from .analysis import damped_condition_number, manipulability, residual_bounds, row_space, singular_values
+from .analysis import damped_condition_number, manipulability, residual_bounds, singular_values
 
 LOST: Final = 1e-6
 """Singular value against the largest [1], up to which a direction is lost: rounding."""

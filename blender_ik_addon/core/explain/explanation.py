@@ -49,14 +49,13 @@ import numpy as np
 
 from ..amounts import angle_text, in_a_row, length_text, limit_angle
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..methods import bounded_least_squares_step
+from ..methods import bounded_least_squares_step, row_space
 from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.skeleton import CHANNELS
 from ..problem.system import System
 from ..tasks import AxisTask, ReachPoint, Task
 from ..tasks.base import anchored
 from ..threads import one_thread
-from .analysis import row_space
 
 WHOLE: Final = 0.99
 """Part of a miss [1] from which the bound on the reach explains all of it."""

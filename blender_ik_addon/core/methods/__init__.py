@@ -10,8 +10,9 @@ residual of all tasks, what each method asks of its rule, limits, clamps, accept
 NONLINEAR and its minimiser).
 """
 
+from .inverses import row_space
 from .loop import StepRuleLoop
 from .nonlinear import NonlinearProgram
 from .step_rules import bounded_least_squares_step
 
-__all__ = ["NonlinearProgram", "StepRuleLoop", "bounded_least_squares_step"]
+__all__ = ["NonlinearProgram", "StepRuleLoop", "bounded_least_squares_step", "row_space"]

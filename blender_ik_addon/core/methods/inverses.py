@@ -30,6 +30,9 @@ from ..errors import IKError
 RANK_TOLERANCE: Final = 1e-10
 """Singular values below this part of the largest count as zero in a pseudo-inverse [1]."""
 
+ROUNDING: Final = 1e-14
+"""Entry of a matrix, as a part of its largest [1], that is none."""
+
 
 def pseudo_inverse(matrix: FloatArray, tolerance: float = RANK_TOLERANCE) -> FloatArray:
     """Moore-Penrose inverse by singular value decomposition, (..., m, n) -> (..., n, m) [Ringlayer]."""
@@ -83,6 +86,19 @@ def null_space_projection(jacobian: FloatArray, inverse: FloatArray | None = Non
     """
     inverse = pseudo_inverse(jacobian) if inverse is None else inverse
     return np.eye(jacobian.shape[-1]) - inverse @ jacobian
+
+
+def row_space(rows: FloatArray, tolerance: float) -> FloatArray:
+    """Orthonormal rows (r, n) with the same span as others (m, n), by the size of singular values [1]."""
+    if not rows.size:
+        return np.zeros((0, rows.shape[1]))
+    try:
+        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    except np.linalg.LinAlgError:
+        # LAPACK may give up on matrices of low rank with entries far below rounding, which count for nothing.
+        rows = np.where(np.abs(rows) < ROUNDING * np.abs(rows).max(), 0.0, rows)
+        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(directions[sizes > tolerance * max(float(sizes[0]), tolerance)], dtype=np.float64)
 
 
 def two_effector_inverse(j1: FloatArray, j2: FloatArray) -> tuple[FloatArray, FloatArray]:
