@@ -53,9 +53,8 @@ def damped_inverse(
     """
     u, s, vt = np.linalg.svd(jacobian, full_matrices=False)
     kept = s > tolerance * s.max(axis=-1, keepdims=True, initial=0.0)
-    size = np.where(kept, s, 1.0)
-    square = np.asarray(damping)[..., None] ** 2
-    inverse = np.where(kept, 1.0 / (size + square / size), 0.0)
+    square = s**2 + np.asarray(damping)[..., None] ** 2
+    inverse = np.where(kept, s / np.where(kept, square, 1.0), 0.0)
     return np.swapaxes(vt, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
 
 
