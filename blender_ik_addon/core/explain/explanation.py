@@ -198,6 +198,9 @@ _IN_WORDS: Final = {
 }
 """Each reason where no limit and no task is named."""
 
+
+# What holds the forces of missed tasks
+
 BALANCED: Final = 2e-2
 """Part of the force that a full pull of the task could have [1], below which what is left of it counts as
 nothing: the pose is then within about as many radians of where it would balance."""

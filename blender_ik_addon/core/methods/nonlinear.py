@@ -123,6 +123,8 @@ def _gammas(last: float) -> Sequence[float]:
     return [*gammas[::-1], 0.0]
 
 
+# The minimiser
+
 MEMORY: Final = 10
 """Pairs of changes kept, as L-BFGS-B has it by default."""
 

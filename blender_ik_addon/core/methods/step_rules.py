@@ -365,6 +365,8 @@ def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.einsum("...i,...i->...", a, b)
 
 
+# Basic elements
+
 SHORTEST: Final = 1e-3
 """Length of a segment as a part of the longest [1] that is taken where it is shorter: joints that lie in one
 place turn all the same."""

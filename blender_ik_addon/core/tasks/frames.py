@@ -269,6 +269,8 @@ class ReachFrame(JointTask):
         )
 
 
+# Planes
+
 CLEARANCE_UNIT: Final = 30.0
 """σ, height for a unit of clearance [1]. A point above its plane should move as if there were none, but steps
 are the least that do, and clearances count in them: by 1/σ². Much more would hide other rows from the
@@ -384,6 +386,8 @@ class PlaneRows(PlaceRows, of=OnPlane):
         self.residual(posed)
         return np.where(self._one_sided, np.maximum(-self._heights, 0.0), np.abs(self._heights))
 
+
+# The centre of mass
 
 GROUND: Final = (True, True, False)
 """The axes along which a body falls over, the third of which is up."""

@@ -189,6 +189,8 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
         return length - self._distance[..., None], np.stack([direction, back], axis=2)[:, :, None]
 
 
+# Poles
+
 STRAIGHT: Final = 0.05
 """ε, distance of the middle joint from the axis in units of its bone [1] below which a limb is straight and
 its pole has less and less to say."""

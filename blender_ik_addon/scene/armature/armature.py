@@ -218,6 +218,8 @@ def world_from_armature(armature_object_evaluated: Object) -> tuple[FloatArray, 
     return matrix, float(np.cbrt(np.linalg.det(linear)))
 
 
+# Driven bones
+
 _BONE_PATH: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.(.+)')
 _TRANSFORM: Final = re.compile(r"(location|rotation_\w+|scale)$")
 _CONSTRAINT: Final = re.compile(r'constraints\["((?:[^"\\]|\\.)*)"\]\.(influence|mute|enabled)$')

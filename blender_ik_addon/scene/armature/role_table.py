@@ -94,6 +94,9 @@ def read_character(armature_object: Object, skeleton: Skeleton) -> tuple[Charact
     return revised(skeleton, character, present), notes
 
 
+# The two sides of a body
+
+
 @dataclass(frozen=True)
 class Symmetry:
     """The counterpart of each bone, and the plane between the sides."""
