@@ -285,8 +285,8 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
     point = points[0, 0]
     if isinstance(goal, AimAt):
         moving = posed.point_jacobian(anchor, points)[0, 0] * unit  # (3, nv)
-        matrix = posed.matrices[0, anchor[0]] @ mechanism.anchor_from_joint(joint)[0]
-        ray = matrix[:3, :3] @ goal.axis
+        matrix: FloatArray = posed.matrices[0, anchor[0]] @ mechanism.anchor_from_joint(joint)[0]
+        ray: FloatArray = matrix[:3, :3] @ goal.axis
         ray = ray / np.linalg.norm(ray)
         distance = max(float(np.linalg.norm(goal.target - point)), TOUCHES * length)
         across = np.linalg.svd(ray[None])[2][1:]  # (2, 3): where the ray can swing, seen from the target
