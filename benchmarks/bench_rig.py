@@ -21,8 +21,7 @@ from mathutils import Matrix
 from benchmarks.page import arguments, measured, publish, stored
 from benchmarks.rigs import FloatArray, add_on, basic_human
 from benchmarks.timing import timed, watching
-from blender_ik_addon.core.model.euler import order_index
-from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_euler
+from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_euler, order_index
 from blender_ik_addon.scene import posing
 
 SEED: Final = 1

@@ -18,8 +18,8 @@ from bpy.types import Object
 
 from benchmarks.page import arguments, measured, progress, publish
 from benchmarks.rigs import every_rig, listed_files
-from blender_ik_addon.core.model.euler import EULER_ORDERS
 from blender_ik_addon.core.model.kinematics import forward_kinematics
+from blender_ik_addon.core.model.rotation import EULER_ORDERS
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import evaluated_matrices, read_pose
 

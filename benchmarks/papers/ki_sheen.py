@@ -21,13 +21,12 @@ from benchmarks.drawing import COLOURS, INK
 from benchmarks.page import stored
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.explain.analysis import damped_condition_number, residual_bounds, singular_values
-from blender_ik_addon.core.methods.bounded_bfgs import minimize_bounded
 from blender_ik_addon.core.methods.inverses import (
     prioritized_inverse,
     three_effector_inverse,
     two_effector_inverse,
 )
-from blender_ik_addon.core.methods.nonlinear import penalized_error
+from blender_ik_addon.core.methods.nonlinear import minimize_bounded, penalized_error
 from blender_ik_addon.core.methods.step_rules import (
     bounded_least_squares_step,
     damped_step,

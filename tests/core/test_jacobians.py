@@ -28,14 +28,13 @@ from blender_ik_addon.core import (
     Task,
     forward_kinematics,
 )
-from blender_ik_addon.core.methods.stacked import StackedProblem
+from blender_ik_addon.core.methods.loop import StackedProblem
 from blender_ik_addon.core.model.kinematics import orthogonalized
 from blender_ik_addon.core.model.mechanism import Mechanism, PosedMechanism
 from blender_ik_addon.core.problem.system import System, assemble
 from blender_ik_addon.core.tasks.aims import ALONG_BONE
 from blender_ik_addon.core.tasks.base import ORIGIN
-from blender_ik_addon.core.tasks.frames import ReachCarried
-from blender_ik_addon.core.tasks.planes import ClearedPlane
+from blender_ik_addon.core.tasks.frames import ClearedPlane, ReachCarried
 from tests.core.builders import Array, chain, random_pose, random_rotations, tree
 from tests.core.strategies import ORDER_NAMES, rotation_about
 

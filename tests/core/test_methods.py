@@ -26,9 +26,8 @@ from blender_ik_addon.core import (
     solve_each,
     solve_sequence,
 )
-from blender_ik_addon.core.methods.elements import basic_elements, planar_elements
 from blender_ik_addon.core.methods.loop import StepRuleLoop
-from blender_ik_addon.core.methods.step_rules import damped_step
+from blender_ik_addon.core.methods.step_rules import basic_elements, damped_step, planar_elements
 from blender_ik_addon.core.model.mechanism import Mechanism
 from blender_ik_addon.core.problem.options import USED_BY
 from blender_ik_addon.core.problem.system import assemble

@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 from blender_ik_addon.core.arrays import frozen
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.core.model import rotation
-from blender_ik_addon.core.model.euler import (
+from blender_ik_addon.core.model.rotation import (
     EULER_ORDERS,
     FEW,
     EulerElements,

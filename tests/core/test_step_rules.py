@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from blender_ik_addon.core import IKError, Pose, Skeleton
 from blender_ik_addon.core.arrays import IntArray
-from blender_ik_addon.core.methods.elements import planar_elements
 from blender_ik_addon.core.methods.inverses import null_space_projection, pseudo_inverse, weighted_inverse
 from blender_ik_addon.core.methods.step_rules import (
     baillieul_step,
@@ -21,6 +20,7 @@ from blender_ik_addon.core.methods.step_rules import (
     clamped_magnitude,
     damped_step,
     extended_jacobian_step,
+    planar_elements,
     pseudo_inverse_step,
     selectively_damped_step,
     spring_forces,

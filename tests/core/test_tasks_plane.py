@@ -21,7 +21,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.problem.options import Redundancy
 from blender_ik_addon.core.problem.system import assemble
-from blender_ik_addon.core.tasks.planes import CLEARANCE_UNIT
+from blender_ik_addon.core.tasks.frames import CLEARANCE_UNIT
 from tests.core.builders import Array, chain, figure, humanoid, planar, random_pose, tip, tree
 
 UP = np.array([0.0, 0.0, 1.0])

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core.errors import IKError
-from blender_ik_addon.core.model.euler import EULER_ORDERS
 from blender_ik_addon.core.model.kinematics import forward_kinematics
-from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_euler
+from blender_ik_addon.core.model.rotation import EULER_ORDERS, euler_from_matrix, matrix_from_euler
 from blender_ik_addon.core.model.skeleton import INHERIT_SCALE, Pose
 from blender_ik_addon.scene.animation.fcurves import ChannelKeys
 from blender_ik_addon.scene.armature.armature import (

@@ -11,9 +11,8 @@ import pytest
 
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.errors import IKError
-from blender_ik_addon.core.model.euler import EULER_ORDERS
 from blender_ik_addon.core.model.kinematics import forward_kinematics
-from blender_ik_addon.core.model.rotation import euler_from_matrix_near
+from blender_ik_addon.core.model.rotation import EULER_ORDERS, euler_from_matrix_near
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature import limits
 from blender_ik_addon.scene.armature.armature import read_armature

@@ -33,7 +33,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..errors import IKError
-from ..model.euler import EULER_ORDERS
+from ..model.rotation import EULER_ORDERS
 from ..model.skeleton import Skeleton
 from .digits import Digit, digits
 from .limit_boxes import SLACK, SNAP, Movement, best_box, middle_of, moves_about, path_angles, snapped
