@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fit how the parts of people are turned in recorded motion, for core/character/recorded.py.
+
+    .venv/blender-5.2/bin/python -m benchmarks fit_preferences --data DIR [--write]
+
+Every clip of a human figure in the folder (`scripts/natural` reads the same) is told in axes of the body
+(`core/character/anatomy.py`), whatever its rig. For each part the mean of its turns is fitted, by averaging
+rotations, and the deviations about the three axes of the bone from it. All sources count alike, in each all
+clips, and in each all frames. Left and right are pooled, and what is in the middle is as often mirrored. A
+part that a clip never turns is not animated there, and is left out of it. With --write the module is
+written, else printed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from benchmarks.natural_clips import Recording, clips, files
+from benchmarks.page import arguments, progress
+from benchmarks.rigs import add_on
+from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.character import recorded
+from blender_ik_addon.core.character.anatomy import MIRROR, anatomical_joints
+from blender_ik_addon.core.character.recorded import Turns
+from blender_ik_addon.core.character.roles import Role
+from blender_ik_addon.core.model.rotation import matrix_from_rotvec, rotvec_from_matrix
+
+FRAMES: Final = 20  # Most frames of a clip
+
+SOURCES: Final = {
+    "bvh/animated_drawings/fair": "FAIR",
+    "bvh/deepmimic": "DeepMimic",
+    "rigs/kaykit": "KayKit",
+    "rigs/mesh2motion": "Mesh2Motion",
+    "": "CMU",
+}
+"""How names of files begin -> who made the motion; the first that fits. One recording of CMU came on three
+ways, so all of them are one source."""
+
+MIDDLE: Final = (Role.CHEST, Role.HEAD)  # Parts without a side
+
+AT_REST: Final = (Role.HAND, Role.FOOT)
+"""Parts whose mean is left at 0: where palms face at rest is not known, so that a mean over rigs tells nothing
+of the next; nor do all rigs stand on flat feet."""
+
+HINGES: Final = (Role.LOWER_ARM, Role.LOWER_LEG)
+"""Parts whose mean is a bend alone: the rest of it is how rigs have laid their hinges."""
+
+STILL: Final = 1.0  # Deviation of all turns of a part below which a clip does not animate it [deg]
+
+ROUNDS: Final = 10  # Steps to the mean of rotations, each of which gains a digit or more
+
+
+def source_of(name: str) -> str:
+    """Who made the motion in a file, by its path in the folder of data."""
+    return next(source for begin, source in SOURCES.items() if name.startswith(begin))
+
+
+def turns_of(recording: Recording) -> Mapping[Role, list[FloatArray]]:
+    """Turns of the parts of a figure in a clip, from the pose that all rigs share, (F, 3, 3) of each side."""
+    skeleton, matrices = recording.skeleton, recording.matrices
+    rotations = matrices[..., :3, :3] / np.linalg.norm(matrices[..., :3, :3], axis=-2, keepdims=True)
+    rest = skeleton.armature_from_joint_rest
+    joints = {one.joint: one for one in anatomical_joints(skeleton, recording.character, 0)}
+    found: defaultdict[Role, list[FloatArray]] = defaultdict(list)
+    for last in joints.values():
+        if last.place + 1 < last.joints or not recording.solved[last.joint]:
+            continue
+        first = last
+        while first.place:
+            first = joints[first.above]
+        below = rotations[:, last.joint] @ last.rest.T @ last.axes
+        above = rotations[:, first.above] @ rest[first.above, :3, :3].T @ first.axes_above
+        turns = np.swapaxes(above, -1, -2) @ below
+        found[last.part].append(MIRROR @ turns @ MIRROR if last.right else turns)
+        if last.part in MIDDLE:
+            found[last.part].append(MIRROR @ turns @ MIRROR)
+    return found
+
+
+@dataclass(frozen=True)
+class Clip:
+    """What the fit takes of a clip."""
+
+    source: str
+    turns: Mapping[Role, Sequence[FloatArray]]
+
+
+def read(data: Path, frames: int) -> Iterator[Clip]:
+    """What the fit takes of every clip in a folder, of no more than some frames of each."""
+    for path in files(data):
+        name = path.relative_to(data).as_posix()
+        for recording in clips(data, frames, name):
+            yield Clip(source_of(name), turns_of(recording))
+
+
+def fitted(clips_: Iterable[Clip]) -> dict[Role, Turns]:
+    """Mean and deviations of each part over some clips, [deg]."""
+    by_source: defaultdict[str, list[Clip]] = defaultdict(list)
+    for clip in clips_:
+        by_source[clip.source].append(clip)
+    table: dict[Role, Turns] = {}
+    for part in (role for role in Role if role is not Role.PELVIS):
+        turns: list[FloatArray] = []
+        weights: list[FloatArray] = []
+        for own in by_source.values():
+            parts = [turn for clip in own for turn in clip.turns.get(part, ()) if _spread(turn) > STILL]
+            turns += parts
+            weights += [np.full(len(turn), 1.0 / len(turn) / len(parts)) for turn in parts]
+        if turns:
+            table[part] = _fitted(part, np.concatenate(turns), np.concatenate(weights))
+    return table
+
+
+def _fitted(part: Role, turns: FloatArray, weights: FloatArray) -> Turns:
+    weights = weights / weights.sum()
+    mean, deviations = _mean(turns, weights)
+    deviation = np.sqrt(weights @ deviations**2)
+    told = np.degrees(rotvec_from_matrix(mean))
+    if part in AT_REST:
+        told = np.zeros(3)
+    elif part in HINGES or part in MIDDLE:
+        told = told * [1.0, 0.0, 0.0]
+    left, up, forward = (round(float(angle), 1) for angle in told)
+    a, b, c = (round(float(angle), 1) for angle in np.degrees(deviation))
+    return Turns((left, up, forward), (a, b, c))
+
+
+def _mean(turns: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The mean of rotations (k, 3, 3), and the rotation vectors from it, (k, 3)."""
+    left, _, right = np.linalg.svd(np.einsum("k,kij->ij", weights, turns))
+    mean = left @ np.diag([1.0, 1.0, np.linalg.det(left @ right)]) @ right
+    for _ in range(ROUNDS):
+        mean = mean @ matrix_from_rotvec(weights @ rotvec_from_matrix(mean.T @ turns))
+    return mean, rotvec_from_matrix(mean.T @ turns)
+
+
+def _spread(turns: FloatArray) -> float:
+    _, away = _mean(turns, np.full(len(turns), 1.0 / len(turns)))
+    return float(np.degrees(np.sqrt(np.square(away).mean())))
+
+
+HEAD: Final = '''# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the parts of people are turned in recorded motion: made by `benchmarks/fit_preferences.py`, not by hand.
+
+    python -m benchmarks fit_preferences --data DIR --write
+
+{clips} clips of {count} sources, each source with the same weight: motion capture of CMU
+(mocap.cs.cmu.edu, created with funding from NSF EIA-0196217), of FAIR (Animated Drawings, MIT) and of the
+clips of DeepMimic (PyBullet, zlib); animations by hand by KayKit (Kay Lousberg, CC0) and Mesh2Motion (CC0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from .roles import Role
+
+
+@dataclass(frozen=True)
+class Turns:
+    """How a part is turned in the part above, from the neutral pose, in axes of the bone: left, up, forward."""
+
+    mean: tuple[float, float, float]
+    """A rotation vector [deg]; on the left side."""
+    deviation: tuple[float, float, float]
+    """Root mean square of the turns from the mean about the three axes [deg]."""
+
+
+RECORDED: Final[Mapping[Role, Turns]] = {{
+{rows}
+}}
+"""Part -> its turns: a trunk is called chest and neck and head together head; feet have their ankles\'."""
+'''
+
+
+def module(table: Mapping[Role, Turns], all_clips: Sequence[Clip]) -> str:
+    """The text of core/character/recorded.py."""
+    rows = "\n".join(
+        f"    Role.{part.name}: Turns({turns.mean}, {turns.deviation})," for part, turns in table.items()
+    )
+    return HEAD.format(clips=len(all_clips), count=len({clip.source for clip in all_clips}), rows=rows)
+
+
+def main() -> int:
+    """Fit. Returns the exit code: 1 when there is no clip."""
+    parser = arguments("python -m benchmarks fit_preferences", __doc__)
+    parser.add_argument("--data", type=Path, metavar="DIR", required=True, help="folder with clips")
+    parser.add_argument("--frames", type=int, default=FRAMES, help=f"most of a clip (default {FRAMES})")
+    parser.add_argument("--write", action="store_true", help="write core/character/recorded.py")
+    options = parser.parse_args()
+    with add_on():
+        found = list(read(options.data, options.frames))
+    if not found:
+        progress(f"{options.data}: no clip of a human figure")
+        return 1
+    text = module(fitted(found), found)
+    if options.write:
+        Path(recorded.__file__).write_text(text, encoding="utf-8")
+    else:
+        print(text)
+    return 0
