@@ -7,7 +7,8 @@ Every clip of a human figure in the folder (`scripts/natural` reads the same) is
 (`core/character/anatomy.py`), whatever its rig. For each part the mean of its turns is fitted, by averaging
 rotations, and the deviations about the three axes of the bone from it. All sources count alike, in each all
 clips, and in each all frames. Left and right are pooled, and what is in the middle is as often mirrored. A
-part that a clip never turns is not animated there, and is left out of it. With --write the module is
+part that a clip never turns is not animated there, and is left out of it; so are the deviations about an axis
+about which it is not: few rigs turn forearms, and none that do not says how willingly they are turned. With --write the module is
 written, else printed.
 """
 
@@ -24,7 +25,7 @@ import numpy as np
 from benchmarks.natural_clips import Recording, clips, files
 from benchmarks.page import arguments, progress
 from benchmarks.rigs import add_on
-from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.arrays import BoolArray, FloatArray
 from blender_ik_addon.core.character import recorded
 from blender_ik_addon.core.character.anatomy import MIRROR, anatomical_joints
 from blender_ik_addon.core.character.recorded import Turns
@@ -52,7 +53,9 @@ of the next; nor do all rigs stand on flat feet."""
 HINGES: Final = (Role.LOWER_ARM, Role.LOWER_LEG)
 """Parts whose mean is a bend alone: the rest of it is how rigs have laid their hinges."""
 
-STILL: Final = 1.0  # Deviation of all turns of a part below which a clip does not animate it [deg]
+STILL: Final = 1.0  # Deviation about an axis below which a clip does not turn a part about it [deg]
+
+LEAST: Final = 5.0  # Least deviation [deg]: bones meet at odd angles, about as much as limits give way
 
 ROUNDS: Final = 10  # Steps to the mean of rotations, each of which gains a digit or more
 
@@ -108,28 +111,33 @@ def fitted(clips_: Iterable[Clip]) -> dict[Role, Turns]:
     table: dict[Role, Turns] = {}
     for part in (role for role in Role if role is not Role.PELVIS):
         turns: list[FloatArray] = []
-        weights: list[FloatArray] = []
+        shares: list[float] = []
         for own in by_source.values():
-            parts = [turn for clip in own for turn in clip.turns.get(part, ()) if _spread(turn) > STILL]
+            parts = [turn for clip in own for turn in clip.turns.get(part, ()) if _animated(turn).any()]
             turns += parts
-            weights += [np.full(len(turn), 1.0 / len(turn) / len(parts)) for turn in parts]
+            shares += [1.0 / len(parts) for _ in parts]
         if turns:
-            table[part] = _fitted(part, np.concatenate(turns), np.concatenate(weights))
+            table[part] = _fitted(part, turns, shares)
     return table
 
 
-def _fitted(part: Role, turns: FloatArray, weights: FloatArray) -> Turns:
-    weights = weights / weights.sum()
-    mean, deviations = _mean(turns, weights)
-    deviation = np.sqrt(weights @ deviations**2)
+def _fitted(part: Role, turns: Sequence[FloatArray], shares: Sequence[float]) -> Turns:
+    """Mean and deviations of a part from its turns in some clips, (F, 3, 3) each, and the share of each."""
+    counts = [len(turn) for turn in turns]
+    weights = np.repeat(np.divide(shares, counts), counts)
+    mean, away = _mean(np.concatenate(turns), weights / weights.sum())
     told = np.degrees(rotvec_from_matrix(mean))
     if part in AT_REST:
         told = np.zeros(3)
     elif part in HINGES or part in MIDDLE:
         told = told * [1.0, 0.0, 0.0]
-    left, up, forward = (round(float(angle), 1) for angle in told)
-    a, b, c = (round(float(angle), 1) for angle in np.degrees(deviation))
-    return Turns((left, up, forward), (a, b, c))
+    animated = np.repeat([_animated(turn) for turn in turns], counts, axis=0)  # (k, 3)
+    own = weights[:, None] * np.where(animated.any(axis=0), animated, True)
+    deviation = np.degrees(np.sqrt((own * away**2).sum(axis=0) / own.sum(axis=0)))
+    deviation = np.maximum(deviation, LEAST)
+    left, up, forward = (round(float(angle), 1) + 0.0 for angle in told)
+    about_left, about_up, about_forward = (round(float(angle), 1) for angle in deviation)
+    return Turns((left, up, forward), (about_left, about_up, about_forward))
 
 
 def _mean(turns: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -141,9 +149,10 @@ def _mean(turns: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArra
     return mean, rotvec_from_matrix(mean.T @ turns)
 
 
-def _spread(turns: FloatArray) -> float:
+def _animated(turns: FloatArray) -> BoolArray:
+    """About which of the axes a clip turns a part, (3,)."""
     _, away = _mean(turns, np.full(len(turns), 1.0 / len(turns)))
-    return float(np.degrees(np.sqrt(np.square(away).mean())))
+    return np.degrees(np.sqrt(np.square(away).mean(axis=0))) > STILL
 
 
 HEAD: Final = '''# SPDX-License-Identifier: GPL-3.0-or-later
