@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -25,9 +25,11 @@ import numpy as np
 from benchmarks.natural_clips import Recording, clips, files
 from benchmarks.page import arguments, progress
 from benchmarks.rigs import add_on
+from blender_ik_addon.core import Skeleton
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
 from blender_ik_addon.core.character import recorded
 from blender_ik_addon.core.character.anatomy import MIRROR, anatomical_joints
+from blender_ik_addon.core.character.preferences import natural_angles, recorded_stiffness
 from blender_ik_addon.core.character.recorded import Turns
 from blender_ik_addon.core.character.roles import Role
 from blender_ik_addon.core.model.rotation import matrix_from_rotvec, rotvec_from_matrix
@@ -47,8 +49,8 @@ ways, so all of them are one source."""
 MIDDLE: Final = (Role.CHEST, Role.HEAD)  # Parts without a side
 
 AT_REST: Final = (Role.HAND, Role.FOOT)
-"""Parts whose mean is left at 0: where palms face at rest is not known, so that a mean over rigs tells nothing
-of the next; nor do all rigs stand on flat feet."""
+"""Parts that prefer to be as at rest, and whose deviations are from the mean of each rig: where palms face at
+rest is not known, so that a mean over rigs tells nothing of the next; nor do all rigs stand on flat feet."""
 
 HINGES: Final = (Role.LOWER_ARM, Role.LOWER_LEG)
 """Parts whose mean is a bend alone: the rest of it is how rigs have laid their hinges."""
@@ -87,20 +89,45 @@ def turns_of(recording: Recording) -> Mapping[Role, list[FloatArray]]:
     return found
 
 
+def preferring(recording: Recording, table: Mapping[Role, Turns]) -> Recording:
+    """A recording whose rig has the stiffness and the preferred angles of a table."""
+    skeleton = recording.skeleton
+    stiffness, preferred = np.array(skeleton.stiffness), np.array(skeleton.preferred)
+    for one in anatomical_joints(skeleton, recording.character, 0):
+        if one.part in table and np.isfinite(preferred[one.joint]).all():
+            turns, order = table[one.part], int(skeleton.orders[one.joint])
+            limits = skeleton.lower[one.joint, 3:], skeleton.upper[one.joint, 3:]
+            angles = natural_angles(one, turns, order, *limits)
+            preferred[one.joint, 3:] = angles
+            stiffness[one.joint, 3:] = recorded_stiffness(one, turns, order, angles)
+    changed: Skeleton = replace(skeleton, stiffness=stiffness, preferred=preferred)
+    return replace(recording, skeleton=changed)
+
+
 @dataclass(frozen=True)
 class Clip:
     """What the fit takes of a clip."""
 
     source: str
+    rig: tuple[str, ...]
+    """Names of its bones."""
     turns: Mapping[Role, Sequence[FloatArray]]
 
 
-def read(data: Path, frames: int) -> Iterator[Clip]:
-    """What the fit takes of every clip in a folder, of no more than some frames of each."""
+def read(data: Path, frames: int, only: str = "") -> Iterator[tuple[Recording, Clip]]:
+    """Every clip in a folder, of no more than some frames each, and what the fit takes of it."""
     for path in files(data):
         name = path.relative_to(data).as_posix()
-        for recording in clips(data, frames, name):
-            yield Clip(source_of(name), turns_of(recording))
+        for recording in clips(data, frames, name) if only in name else ():
+            yield recording, Clip(source_of(name), recording.skeleton.names, turns_of(recording))
+
+
+def folds(clips_: Sequence[Clip]) -> dict[str, dict[Role, Turns]]:
+    """For each source the table that is fitted to all others."""
+    return {
+        source: fitted([clip for clip in clips_ if clip.source != source])
+        for source in dict.fromkeys(clip.source for clip in clips_)
+    }
 
 
 def fitted(clips_: Iterable[Clip]) -> dict[Role, Turns]:
@@ -113,12 +140,29 @@ def fitted(clips_: Iterable[Clip]) -> dict[Role, Turns]:
         turns: list[FloatArray] = []
         shares: list[float] = []
         for own in by_source.values():
-            parts = [turn for clip in own for turn in clip.turns.get(part, ()) if _animated(turn).any()]
+            parts = _from_rest(own, part) if part in AT_REST else _of(own, part)
+            parts = [turn for turn in parts if _animated(turn).any()]
             turns += parts
             shares += [1.0 / len(parts) for _ in parts]
         if turns:
             table[part] = _fitted(part, turns, shares)
     return table
+
+
+def _of(clips_: Iterable[Clip], part: Role) -> list[FloatArray]:
+    """Turns of a part in some clips."""
+    return [turn for clip in clips_ for turn in clip.turns.get(part, ())]
+
+
+def _from_rest(clips_: Sequence[Clip], part: Role) -> list[FloatArray]:
+    """Turns of a part in some clips, from the mean of all clips of the same rig."""
+    found: list[FloatArray] = []
+    for rig in dict.fromkeys(clip.rig for clip in clips_):
+        if own := _of((clip for clip in clips_ if clip.rig == rig), part):
+            together = np.concatenate(own)
+            mean, _ = _mean(together, np.full(len(together), 1.0 / len(together)))
+            found += [mean.T @ turn for turn in own]
+    return found
 
 
 def _fitted(part: Role, turns: Sequence[FloatArray], shares: Sequence[float]) -> Turns:
@@ -156,7 +200,7 @@ def _animated(turns: FloatArray) -> BoolArray:
 
 
 HEAD: Final = '''# SPDX-License-Identifier: GPL-3.0-or-later
-"""How the parts of people are turned in recorded motion: made by `benchmarks/fit_preferences.py`, not by hand.
+"""How the parts of people are turned in recorded motion: made by `benchmarks/fit_preferences.py`.
 
     python -m benchmarks fit_preferences --data DIR --write
 
@@ -176,7 +220,7 @@ from .roles import Role
 
 @dataclass(frozen=True)
 class Turns:
-    """How a part is turned in the part above, from the neutral pose, in axes of the bone: left, up, forward."""
+    """How a part is turned from the neutral pose, in axes of the bone: left, up, forward."""
 
     mean: tuple[float, float, float]
     """A rotation vector [deg]; on the left side."""
@@ -207,7 +251,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write core/character/recorded.py")
     options = parser.parse_args()
     with add_on():
-        found = list(read(options.data, options.frames))
+        found = [clip for _, clip in read(options.data, options.frames)]
     if not found:
         progress(f"{options.data}: no clip of a human figure")
         return 1

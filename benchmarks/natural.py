@@ -4,9 +4,9 @@
     scripts/natural --data DIR [--frames N] [--only WORD] [--markdown FILE]
 
 Every clip of a human figure in the folder is solved on its own rig, as Blender imports it and as Set-up
-Character makes it posable: limits, stiffness and preferred angles are those that a user gets. Of a recording
-nothing but the targets is known. Clips of the folder `bvh` were looked at when stiffness and preferred angles
-were chosen; all others are held out. Needs the bpy module.
+Character makes it posable. Of a recording nothing but the targets is known: stiffness and preferred angles
+are fitted (`fit_preferences`) to the clips of all other sources, not of its own. Each clip is solved a second
+time from feet, hands and head alone. Needs the bpy module.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.natural_clips import CHOOSING, HEIGHT, LEAST_FRAMES, NO_SIZE, clips
+from benchmarks.fit_preferences import folds, preferring, read
+from benchmarks.natural_clips import HEIGHT, LEAST_FRAMES, NO_SIZE
 from benchmarks.natural_measures import (
     ARC,
     BACKWARDS,
@@ -27,8 +28,10 @@ from benchmarks.natural_measures import (
     REACHED_PLACE,
     REACHED_TURN,
     SPINE_BENT,
+    Few,
     Raised,
     Row,
+    from_few,
     measure,
     raised,
 )
@@ -119,6 +122,22 @@ COLUMNS: Final[Columns[Row]] = (
 """What is told of a clip."""
 
 
+FEW: Final[Columns[Sequence[Few]]] = (
+    ("frames reached", lambda rows: f"{sum(r.reached for r in rows)} of {sum(r.frames for r in rows)}"),
+    ("hips from the recording, mean [cm]", lambda rows: _mean_of(rows, "hips")),
+    ("knees from the recording, mean [cm]", lambda rows: _mean_of(rows, "knees")),
+    ("elbows from the recording, mean [cm]", lambda rows: _mean_of(rows, "elbows")),
+    ("elbows and knees bent backwards", lambda rows: f"{sum(r.backwards for r in rows)}"),
+    ("jumps", lambda rows: f"{sum(r.jumps for r in rows)}"),
+    ("largest step by the recording's, worst clip", lambda rows: f"{max(r.step for r in rows):.2f}"),
+)
+"""What is told of clips that are solved without hips."""
+
+
+def _mean_of(rows: Sequence[Few], name: str) -> str:
+    return f"{np.mean([attrgetter(name)(row) for row in rows]):.1f}"
+
+
 def _number(value: float, places: int = 2) -> str:
     return f"{value:.{places}f}" if np.isfinite(value) else "–"
 
@@ -163,15 +182,29 @@ def misses(rows: Sequence[Row]) -> Iterator[str]:
         yield from (f"{clip}: jumps to frame {jump}" for jump in row.jumps)
 
 
-def summary(name: str, rows: Sequence[Row]) -> list[str]:
-    """The figures that matter of the clips that were chosen on, or of those that were held out."""
+def summary(rows: Sequence[Row], few: Sequence[Few]) -> list[str]:
+    """The figures that matter of all clips."""
     together = {heading: of_rows(rows) for heading, of_rows in TOGETHER}
+    without = {heading: of_few(few) for heading, of_few in FEW}
     return [
-        f"{name.capitalize()}, {len(rows)} clips: frames reached {together['frames reached']}, "
-        f"{overlooked(rows)} of the others overlooked; {together['jumps']} jumps.",
-        f"{name.capitalize()}: elbows {together['elbows from the recording, mean [cm]']} cm, knees "
+        f"{len(rows)} clips, preferences fitted to the other sources: frames reached "
+        f"{together['frames reached']}, {overlooked(rows)} of the others overlooked; "
+        f"{together['jumps']} jumps.",
+        f"Elbows {together['elbows from the recording, mean [cm]']} cm, knees "
         f"{together['knees from the recording, mean [cm]']} cm from the recording in the mean.",
+        f"From feet, hands and head alone: hips {without['hips from the recording, mean [cm]']} cm, knees "
+        f"{without['knees from the recording, mean [cm]']} cm, elbows "
+        f"{without['elbows from the recording, mean [cm]']} cm in the mean.",
     ]
+
+
+def by_source(sources: Sequence[str], rows: Sequence[Any]) -> dict[str, list[Any]]:
+    """Rows of each source, and all of them."""
+    found = {
+        source: [row for own, row in zip(sources, rows, strict=True) if own == source]
+        for source in dict.fromkeys(sources)
+    }
+    return {**found, "all": list(rows)}
 
 
 def main() -> int:
@@ -179,42 +212,46 @@ def main() -> int:
     parser = arguments("scripts/natural", __doc__)
     parser.add_argument("--data", type=Path, metavar="DIR", required=True, help="folder with clips")
     parser.add_argument("--frames", type=int, default=FRAMES, help=f"most of a clip (default {FRAMES})")
-    parser.add_argument("--only", default="", metavar="WORD", help="only files with this in their names")
+    parser.add_argument("--only", default="", metavar="WORD", help="only clips with this in their names")
     options = parser.parse_args()
     rows: list[Row] = []
+    few: list[Few] = []
     arcs: list[Raised] = []
     seen: set[tuple[tuple[str, ...], bytes]] = set()
     with add_on():
-        for recording in clips(options.data, options.frames, options.only):
-            rows.append(measure(recording))
-            rig = recording.skeleton.names, recording.skeleton.rest.round(3).tobytes()
-            if rig not in seen:
-                seen.add(rig)
-                arc = raised(recording, rows[-1].clip)
-                arcs += [] if arc is None else [arc]
-            progress("  ".join(cell(rows[-1]) for _, cell in COLUMNS))
+        found = list(read(options.data, options.frames))
+    # Of all sources: where only some clips are solved the tables are the same.
+    tables = folds([clip for _, clip in found])
+    sources: list[str] = []
+    for recorded, clip in found:
+        if options.only not in recorded.name:
+            continue
+        recording = preferring(recorded, tables[clip.source])
+        sources.append(clip.source)
+        rows.append(measure(recording))
+        few.append(from_few(recording))
+        rig = recording.skeleton.names, recording.skeleton.rest.round(3).tobytes()
+        if rig not in seen:
+            seen.add(rig)
+            arc = raised(recording, rows[-1].clip)
+            arcs += [] if arc is None else [arc]
+        progress("  ".join(cell(rows[-1]) for _, cell in COLUMNS))
     if not rows:
         progress(f"{options.data}: no clip of a human figure")
         return 1
-    halves = {
-        name: half
-        for name, held in (("chosen on", False), ("held out", True))
-        if (half := [row for row in rows if row.held_out == held])
-    }
+    own, own_few = by_source(sources, rows), by_source(sources, few)
     publish(
         options.markdown,
         "natural",
         "scripts/natural",
         [
-            *(line for name, half in halves.items() for line in summary(name, half)),
+            *summary(rows, few),
             f"Shoulders rise with the hands on {sum(arc.rises for arc in arcs)} of {len(arcs)} rigs.",
         ],
         least=str(LEAST_FRAMES),
         frames=str(options.frames),
-        choosing=CHOOSING,
-        together=table(
-            [("", *halves), *((name, *map(of_half, halves.values())) for name, of_half in TOGETHER)]
-        ),
+        together=table([("", *own), *((name, *map(told, own.values())) for name, told in TOGETHER)]),
+        few=table([("", *own_few), *((name, *map(told, own_few.values())) for name, told in FEW)]),
         place=f"{REACHED_PLACE:g}",
         turn=f"{REACHED_TURN:g}",
         backwards=f"{BACKWARDS:g}",
@@ -224,8 +261,9 @@ def main() -> int:
         raising=raising(arcs),
         misses=listed(list(misses(rows)), "Nothing."),
         clips="".join(
-            f"\n## Clip by clip: {name}\n\nIn brackets the recording.\n\n{tabled(COLUMNS, half)}\n"
-            for name, half in halves.items()
+            f"\n## Clip by clip: {name}\n\nIn brackets the recording.\n\n{tabled(COLUMNS, clips)}\n"
+            for name, clips in own.items()
+            if name != "all"
         ),
     )
     return 0

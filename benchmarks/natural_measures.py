@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -176,6 +176,64 @@ def measure(recording: Recording) -> Row:
         ],
         elbows=solved.away(LimbKind.ARM),
         knees=solved.away(LimbKind.LEG),
+    )
+
+
+# From few targets
+
+
+@dataclass(frozen=True)
+class Few:
+    """What was measured of a clip that is solved from feet, hands and head alone."""
+
+    frames: int
+    reached: int
+    """Frames in which every target is met within `REACHED_PLACE` and `REACHED_TURN`."""
+    hips: float
+    """Mean distance from the recording [cm]."""
+    knees: float
+    """Mean distance from the recording [cm]."""
+    elbows: float
+    """Mean distance from the recording [cm]."""
+    backwards: int
+    """Elbows and knees that bend backwards."""
+    jumps: int
+    """Frames to which a joint jumps."""
+    step: float
+    """Largest turn of a joint from a frame to the next, by the recording's [1]."""
+
+
+class WithoutHips(Recording):
+    """A clip without the targets of the hips, which start at rest, too."""
+
+    @property
+    def start(self) -> Pose:
+        """Rest, as near to it as limits allow, where the rig stands."""
+        start = super().start
+        placed = self.skeleton.free[:, :3].any(axis=1, keepdims=True)
+        return Pose(np.where(placed, 0.0, start.channels), start.scale)
+
+
+def from_few(recording: Recording) -> Few:
+    """Solve a clip without the targets of its hips, and compare it with the recording."""
+    skeleton, character = recording.skeleton, recording.character
+    hips = character.joints_of(Role.HIPS)[0]
+    own = {field.name: getattr(recording, field.name) for field in fields(recording)}
+    own["tasks"] = tuple(task for task in recording.tasks if skeleton.index(task.joint) != hips)
+    solved = Solved(WithoutHips(**own), **TOLERANCES)
+    place, turn = solved.place.max(axis=1), solved.turn.max(axis=1)
+    limbs = (*character.limbs_of(LimbKind.ARM), *character.limbs_of(LimbKind.LEG))
+    bent = np.concatenate([bends(skeleton, limb, solved.matrices) for limb in limbs])
+    apart = (solved.matrices - recording.matrices)[:, hips, :3, 3]
+    return Few(
+        frames=len(place),
+        reached=int(((place <= REACHED_PLACE) & (turn <= REACHED_TURN)).sum()),
+        hips=100.0 * float(np.linalg.norm(apart, axis=-1).mean()),
+        knees=solved.away(LimbKind.LEG),
+        elbows=solved.away(LimbKind.ARM),
+        backwards=int((bent < -BACKWARDS).sum()),
+        jumps=len(solved.jumps),
+        step=float(solved.steps.max() / solved.recorded_steps.max()),
     )
 
 

@@ -192,11 +192,11 @@ def test_a_straight_arm_may_twist_further_as_nobody_knows_how_it_was_turned():
         np.testing.assert_allclose([arm.lower[0], arm.upper[0]], [-twist, twist], atol=1e-9)  # along x
 
 
-def test_forearms_bend_more_willingly_than_they_twist_and_shins_hardly_twist():
+def test_forearms_twist_willingly_and_shins_little():
     defaults = defaults_of(figure())
-    forearm, shin = defaults["forearm.L"].stiffness, defaults["shin.L"].stiffness  # along x and z
-    assert forearm[2] < forearm[0]
-    assert shin[0] < shin[2] and shin[1:].min() > 0.8
+    assert defaults["forearm.L"].stiffness[0] < 0.5  # it lies along x
+    shin = defaults["shin.L"].stiffness
+    assert shin[0] < shin[1:].min() and shin[1:].min() > 0.3
 
 
 def test_hands_bend_as_far_to_all_sides():

@@ -335,8 +335,9 @@ class _Maker:
         resists = np.broadcast_to(stiffness, (3,))
         known = self._parts.get(made.index)
         if known is not None and known.part in RECORDED and not np.any(resists):
-            angles = natural_angles(known, order, lower, upper) if self._human else angles
-            resists = recorded_stiffness(known, order, angles)
+            turns = RECORDED[known.part]
+            angles = natural_angles(known, turns, order, lower, upper) if self._human else angles
+            resists = recorded_stiffness(known, turns, order, angles)
         why = f"{'human' if self._human else 'animal'}: {made.role}"
         angles = np.clip(angles, lower, upper)
         return JointDefaults(made.index, order, lower, upper, resists, angles, hinge is not None, why)

@@ -19,16 +19,16 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, frozen
+from ..arrays import FloatArray, frozen
 from ..model.rotation import euler_within, matrix_and_axes_from_euler, matrix_from_rotvec
 from ..model.skeleton import Skeleton
 from .anatomy import AnatomicalJoint, anatomical_joints
-from .recorded import RECORDED
+from .recorded import RECORDED, Turns
 from .roles import Body, Character
 
 LOOSE: Final = 20.0
-"""Deviation [deg] from which on a joint is loose, k = 1: about that of shoulders, hips, elbows and knees. With
-a larger one all would resist more beside what pulls at them, and a motion would give way to it."""
+"""Deviation [deg] from which on a joint is loose, k = 1: shoulders, hips, elbows and knees vary by more. With a
+larger one all would resist more beside what pulls at them, and a motion would give way to it."""
 
 LEVER: Final = 0.5
 """Part of a joint's lever in the resistance of a trunk or a neck [1]. Where the end of a chain is pushed
@@ -49,26 +49,27 @@ def natural_pose(skeleton: Skeleton, character: Character) -> Mapping[int, Float
                 if one.part in RECORDED:
                     joint = one.joint
                     order, limits = int(skeleton.orders[joint]), (skeleton.lower, skeleton.upper)
-                    angles = natural_angles(one, order, *(limit[joint, 3:] for limit in limits))
+                    own = (limit[joint, 3:] for limit in limits)
+                    angles = natural_angles(one, RECORDED[one.part], order, *own)
                     found[joint] = frozen(angles)
     return found
 
 
 def natural_angles(
-    one: AnatomicalJoint, order: int, lower: FloatArray, upper: FloatArray
+    one: AnatomicalJoint, turns: Turns, order: int, lower: FloatArray, upper: FloatArray
 ) -> FloatArray:
     """Angles of a joint in a natural pose, (3,) [rad], in an Euler order and inside limits (3,) [rad]."""
-    mean = np.radians(RECORDED[one.part].mean) / one.joints
+    mean = np.radians(turns.mean) / one.joints
     rotation = one.rotation(matrix_from_rotvec(mean))
     limited = np.isfinite(lower) & np.isfinite(upper)
     middle = 0.5 * (np.where(limited, lower, 0.0) + np.where(limited, upper, 0.0))
     return np.clip(euler_within(rotation, order, lower, upper, middle), lower, upper)
 
 
-def recorded_stiffness(one: AnatomicalJoint, order: int, angles: FloatArray) -> FloatArray:
-    """Stiffness of the channels of a joint in an Euler order, (3,) in [0, 1), about some angles (3,) [rad]."""
+def recorded_stiffness(one: AnatomicalJoint, turns: Turns, order: int, angles: FloatArray) -> FloatArray:
+    """Stiffness of a joint in an Euler order, (3,) in [0, 1), about some angles (3,) [rad]."""
     axes = one.joint_from_axes.T @ matrix_and_axes_from_euler(angles, order)[1]  # (3, channels)
-    deviation = np.asarray(RECORDED[one.part].deviation)
+    deviation = np.asarray(turns.deviation)
     resistance = one.joints * np.square(axes / deviation[:, None] * LOOSE).sum(axis=0)
     resistance *= 1.0 + LEVER * (one.lever - 1.0)
     return 1.0 - 1.0 / np.maximum(resistance, 1.0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the parts of people are turned in recorded motion: made by `benchmarks/fit_preferences.py`, not by hand.
+"""How the parts of people are turned in recorded motion: made by `benchmarks/fit_preferences.py`.
 
     python -m benchmarks fit_preferences --data DIR --write
 
@@ -19,7 +19,7 @@ from .roles import Role
 
 @dataclass(frozen=True)
 class Turns:
-    """How a part is turned in the part above, from the neutral pose, in axes of the bone: left, up, forward."""
+    """How a part is turned from the neutral pose, in axes of the bone: left, up, forward."""
 
     mean: tuple[float, float, float]
     """A rotation vector [deg]; on the left side."""
@@ -28,14 +28,14 @@ class Turns:
 
 
 RECORDED: Final[Mapping[Role, Turns]] = {
-    Role.CHEST: Turns((11.2, 0.0, 0.0), (17.1, 11.1, 6.4)),
-    Role.HEAD: Turns((-3.4, 0.0, 0.0), (16.1, 18.9, 6.9)),
-    Role.SHOULDER: Turns((-1.7, -1.4, -1.6), (6.9, 9.1, 11.9)),
-    Role.UPPER_ARM: Turns((-6.1, -6.2, 49.3), (30.0, 23.7, 31.2)),
-    Role.LOWER_ARM: Turns((-53.0, 0.0, 0.0), (31.3, 10.1, 13.8)),
-    Role.HAND: Turns((0.0, 0.0, 0.0), (12.4, 25.4, 19.5)),
-    Role.UPPER_LEG: Turns((-22.5, 5.2, 7.4), (29.2, 14.7, 13.2)),
-    Role.LOWER_LEG: Turns((45.3, 0.0, -0.0), (31.9, 7.1, 7.4)),
-    Role.FOOT: Turns((0.0, 0.0, 0.0), (21.8, 16.1, 10.7)),
+    Role.CHEST: Turns((11.2, 0.0, 0.0), (16.7, 11.3, 7.0)),
+    Role.HEAD: Turns((-3.3, 0.0, 0.0), (16.2, 19.5, 7.6)),
+    Role.SHOULDER: Turns((-1.7, -1.2, -1.7), (7.9, 9.1, 13.2)),
+    Role.UPPER_ARM: Turns((-6.1, -6.2, 49.3), (29.8, 24.0, 31.4)),
+    Role.LOWER_ARM: Turns((-53.0, 0.0, 0.0), (31.1, 22.0, 20.8)),
+    Role.HAND: Turns((0.0, 0.0, 0.0), (14.0, 24.0, 18.6)),
+    Role.UPPER_LEG: Turns((-22.2, 5.2, 7.4), (28.7, 15.8, 13.9)),
+    Role.LOWER_LEG: Turns((45.1, 0.0, 0.0), (31.8, 14.8, 13.2)),
+    Role.FOOT: Turns((0.0, 0.0, 0.0), (19.1, 12.9, 9.4)),
 }
 """Part -> its turns: a trunk is called chest and neck and head together head; feet have their ankles'."""

@@ -45,9 +45,7 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
     return tuple(changed)
 
 
-def widen_limits(
-    armature_object: Object, bones: Iterable[str], hinges: Container[str]
-) -> tuple[str, ...]:
+def widen_limits(armature_object: Object, bones: Iterable[str], hinges: Container[str]) -> tuple[str, ...]:
     """Widen the limits of bones to include the present pose; return the bones whose limits are wider.
 
     Files often have a pose, or a rest pose, that is not that of a standing body; limits that it breaks would
