@@ -8,8 +8,8 @@ Every clip of a human figure in the folder (`scripts/natural` reads the same) is
 rotations, and the deviations about the three axes of the bone from it. All sources count alike, in each all
 clips, and in each all frames. Left and right are pooled, and what is in the middle is as often mirrored. A
 part that a clip never turns is not animated there, and is left out of it; so are the deviations about an axis
-about which it is not: few rigs turn forearms, and none that do not says how willingly they are turned. With --write the module is
-written, else printed.
+about which it is not: few rigs turn forearms, and one that does not tells nothing of how willingly they turn.
+With --write the module is written, else printed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ways, so all of them are one source."""
 MIDDLE: Final = (Role.CHEST, Role.HEAD)  # Parts without a side
 
 AT_REST: Final = (Role.HAND, Role.FOOT)
-"""Parts that prefer to be as at rest, and whose deviations are from the mean of each rig: where palms face at
+"""Parts that prefer to be as at rest, and whose deviations are from the mean of each clip: where palms face at
 rest is not known, so that a mean over rigs tells nothing of the next; nor do all rigs stand on flat feet."""
 
 HINGES: Final = (Role.LOWER_ARM, Role.LOWER_LEG)
@@ -109,8 +109,6 @@ class Clip:
     """What the fit takes of a clip."""
 
     source: str
-    rig: tuple[str, ...]
-    """Names of its bones."""
     turns: Mapping[Role, Sequence[FloatArray]]
 
 
@@ -119,7 +117,7 @@ def read(data: Path, frames: int, only: str = "") -> Iterator[tuple[Recording, C
     for path in files(data):
         name = path.relative_to(data).as_posix()
         for recording in clips(data, frames, name) if only in name else ():
-            yield recording, Clip(source_of(name), recording.skeleton.names, turns_of(recording))
+            yield recording, Clip(source_of(name), turns_of(recording))
 
 
 def folds(clips_: Sequence[Clip]) -> dict[str, dict[Role, Turns]]:
@@ -140,8 +138,9 @@ def fitted(clips_: Iterable[Clip]) -> dict[Role, Turns]:
         turns: list[FloatArray] = []
         shares: list[float] = []
         for own in by_source.values():
-            parts = _from_rest(own, part) if part in AT_REST else _of(own, part)
-            parts = [turn for turn in parts if _animated(turn).any()]
+            parts = [turn for clip in own for turn in clip.turns.get(part, ()) if _animated(turn).any()]
+            if part in AT_REST:
+                parts = [_from_own_mean(turn) for turn in parts]
             turns += parts
             shares += [1.0 / len(parts) for _ in parts]
         if turns:
@@ -149,20 +148,10 @@ def fitted(clips_: Iterable[Clip]) -> dict[Role, Turns]:
     return table
 
 
-def _of(clips_: Iterable[Clip], part: Role) -> list[FloatArray]:
-    """Turns of a part in some clips."""
-    return [turn for clip in clips_ for turn in clip.turns.get(part, ())]
-
-
-def _from_rest(clips_: Sequence[Clip], part: Role) -> list[FloatArray]:
-    """Turns of a part in some clips, from the mean of all clips of the same rig."""
-    found: list[FloatArray] = []
-    for rig in dict.fromkeys(clip.rig for clip in clips_):
-        if own := _of((clip for clip in clips_ if clip.rig == rig), part):
-            together = np.concatenate(own)
-            mean, _ = _mean(together, np.full(len(together), 1.0 / len(together)))
-            found += [mean.T @ turn for turn in own]
-    return found
+def _from_own_mean(turns: FloatArray) -> FloatArray:
+    """Turns (F, 3, 3) from their mean."""
+    mean, _ = _mean(turns, np.full(len(turns), 1.0 / len(turns)))
+    return mean.T @ turns
 
 
 def _fitted(part: Role, turns: Sequence[FloatArray], shares: Sequence[float]) -> Turns:

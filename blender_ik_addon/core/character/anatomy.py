@@ -3,8 +3,8 @@
 
 Each joint has axes of its bone: to the left, up and forward, those of the figure in the neutral pose. A trunk
 is in it as it is at rest. Upper arms and forearms, thighs and shins hang straight down, and elbows and knees
-bend about the axis from side to side, whatever the rest pose is: their axes at rest follow from the directions
-of their bones and from the recognised axis of the bend. A joint's turn M = A_aboveᵀ A is that of its axes in
+bend about the axis from side to side, whatever the rest pose is: their axes at rest follow from the bones'
+directions and from the recognised axis of the bend. A joint's turn M = A_aboveᵀ A is that of its axes in
 those of the joint above: 1 in the neutral pose. On the right side it is mirrored, so that both sides have one
 turn where a pose is symmetric.
 

@@ -27,8 +27,8 @@ from .recorded import RECORDED, Turns
 from .roles import Body, Character
 
 LOOSE: Final = 20.0
-"""Deviation [deg] from which on a joint is loose, k = 1: shoulders, hips, elbows and knees vary by more. With a
-larger one all would resist more beside what pulls at them, and a motion would give way to it."""
+"""Deviation [deg] from which on a joint is loose, k = 1: shoulders, hips, elbows and knees vary by more. With
+a larger one all would resist more beside what pulls at them, and a motion would give way to it."""
 
 LEVER: Final = 0.5
 """Part of a joint's lever in the resistance of a trunk or a neck [1]. Where the end of a chain is pushed

@@ -33,9 +33,9 @@ RECORDED: Final[Mapping[Role, Turns]] = {
     Role.SHOULDER: Turns((-1.7, -1.2, -1.7), (7.9, 9.1, 13.2)),
     Role.UPPER_ARM: Turns((-6.1, -6.2, 49.3), (29.8, 24.0, 31.4)),
     Role.LOWER_ARM: Turns((-53.0, 0.0, 0.0), (31.1, 22.0, 20.8)),
-    Role.HAND: Turns((0.0, 0.0, 0.0), (14.0, 24.0, 18.6)),
+    Role.HAND: Turns((0.0, 0.0, 0.0), (9.7, 16.4, 12.6)),
     Role.UPPER_LEG: Turns((-22.2, 5.2, 7.4), (28.7, 15.8, 13.9)),
     Role.LOWER_LEG: Turns((45.1, 0.0, 0.0), (31.8, 14.8, 13.2)),
-    Role.FOOT: Turns((0.0, 0.0, 0.0), (19.1, 12.9, 9.4)),
+    Role.FOOT: Turns((0.0, 0.0, 0.0), (14.8, 8.2, 6.5)),
 }
 """Part -> its turns: a trunk is called chest and neck and head together head; feet have their ankles'."""
