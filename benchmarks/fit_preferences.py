@@ -49,8 +49,8 @@ ways, so all of them are one source."""
 MIDDLE: Final = (Role.CHEST, Role.HEAD)  # Parts without a side
 
 AT_REST: Final = (Role.HAND, Role.FOOT)
-"""Parts that prefer to be as at rest, and whose deviations are from the mean of each clip: where palms face at
-rest is not known, so that a mean over rigs tells nothing of the next; nor do all rigs stand on flat feet."""
+"""Parts that prefer to be as at rest, with deviations from the mean of each clip: where palms face at rest is
+not known, so that a mean over rigs tells nothing of the next; nor do all rigs stand on flat feet."""
 
 HINGES: Final = (Role.LOWER_ARM, Role.LOWER_LEG)
 """Parts whose mean is a bend alone: the rest of it is how rigs have laid their hinges."""

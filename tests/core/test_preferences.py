@@ -8,7 +8,7 @@ import pytest
 
 from blender_ik_addon.core import Pose, Skeleton, forward_kinematics
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.character.anatomy import anatomical_joints
+from blender_ik_addon.core.character.anatomy import MIRROR, anatomical_joints
 from blender_ik_addon.core.character.human import joint_defaults
 from blender_ik_addon.core.character.preferences import natural_pose
 from blender_ik_addon.core.character.recorded import RECORDED
@@ -101,7 +101,9 @@ def test_recorded_turns_are_those_that_a_pose_of_them_has():
     character = recognise(skeleton)
     for one in anatomical_joints(skeleton, character, 0):
         turn = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-        np.testing.assert_allclose(one.turn(one.rotation(turn)), turn, atol=1e-12)
+        axes = one.rest @ one.rotation(turn) @ one.rest.T @ one.axes  # the joint above is as at rest
+        wanted = MIRROR @ turn @ MIRROR if one.right else turn
+        np.testing.assert_allclose(one.axes_above.T @ axes, wanted, atol=1e-12)
 
 
 def test_the_table_is_that_of_a_symmetric_body_whose_hinges_bend_their_way():

@@ -77,11 +77,6 @@ class AnatomicalJoint:
         turn = MIRROR @ turn @ MIRROR if self.right else turn
         return self.rest.T @ self.axes_above @ turn @ self.axes.T @ self.rest
 
-    def turn(self, rotation: FloatArray) -> FloatArray:
-        """The anatomical turn of rotations from rest in the joint's own frame, (..., 3, 3) each."""
-        turn = self.axes_above.T @ self.rest @ rotation @ self.rest.T @ self.axes
-        return MIRROR @ turn @ MIRROR if self.right else turn
-
 
 def anatomical_joints(skeleton: Skeleton, character: Character, figure: int) -> tuple[AnatomicalJoint, ...]:
     """Return the joints of a figure's limbs that turn in the joint above, parents first."""
