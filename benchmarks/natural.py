@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bodies set up in one click and led by hands, feet, head and hips, against recordings: scripts/natural.
 
-What is measured is told on the page, `pages/natural.md`; the clips are those of `recordings.py`.
+What is measured is told on the page, `pages/natural.md`; the clips are those of `recordings.py`. Stiffness
+and preferred angles are fitted (`fit_preferences`) to the clips of all other sources, not of a clip's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
 
 from benchmarks import recordings
+from benchmarks.fit_preferences import folds, preferring, read
 from benchmarks.motions import effector_errors
 from benchmarks.page import arguments, measured, progress, publish
-from benchmarks.recordings import Recording, Solved, clips, middle_of
+from benchmarks.recordings import Recording, Solved, middle_of
 from benchmarks.rigs import add_on
 from blender_ik_addon.core import (
     MatchOrientation,
@@ -56,9 +58,10 @@ SPINE_BENT: Final = 15.0
 class Row:
     """A clip that was solved, compared with the recording."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, source: str) -> None:
         self.recording, self.solved = recording, Solved(recording, **TOLERANCES)
-        self.clip, self.held_out = recording.name.replace("|", " "), recording.held_out
+        self.clip, self.source = recording.name.replace("|", " "), source
+        self.few = from_few(recording)
         solved, character = self.solved, recording.character
         reached = (solved.place.max(axis=1) <= REACHED_PLACE) & (solved.turn.max(axis=1) <= REACHED_TURN)
         self.frames, self.reached, self.missed = len(reached), int(reached.sum()), int((~reached).sum())
@@ -125,6 +128,45 @@ def outside_limits(recording: Recording, solved: Solved) -> tuple[float, int]:
     recorded = beyond(recording.pose.channels)[:, limited]
     ours = beyond(solved.solution.pose.channels)[:, solved.moving][:, skeleton.free[solved.moving]]
     return float(recorded.mean()) if limited.any() else 0.0, int(ours.sum())
+
+
+class WithoutHips(Recording):
+    """A clip without the targets of the hips, which start at rest, too."""
+
+    @property
+    def start(self) -> Pose:
+        """Rest, as near to it as limits allow, where the rig stands."""
+        start = super().start
+        placed = self.skeleton.free[:, :3].any(axis=1, keepdims=True)
+        return Pose(np.where(placed, 0.0, start.channels), start.scale)
+
+
+def from_few(recording: Recording) -> SimpleNamespace:
+    """Solve a clip from feet, hands and head alone, and compare it with the recording.
+
+    Returns:
+        In how many frames every target is met (reached), mean distances of hips, knees and elbows from the
+        recording [cm], how many elbows and knees bend backwards, how many jumps there are, and the largest
+        turn of a joint in a frame by the recording's (step) [1].
+    """
+    skeleton, character = recording.skeleton, recording.character
+    hips = character.joints_of(Role.HIPS)[0]
+    own = {field.name: getattr(recording, field.name) for field in fields(recording)}
+    own["tasks"] = tuple(task for task in recording.tasks if skeleton.index(task.joint) != hips)
+    solved = Solved(WithoutHips(**own), **TOLERANCES)
+    place, turn = solved.place.max(axis=1), solved.turn.max(axis=1)
+    limbs = (*character.limbs_of(LimbKind.ARM), *character.limbs_of(LimbKind.LEG))
+    bent = np.concatenate([bends(skeleton, limb, solved.matrices) for limb in limbs])
+    apart = (solved.matrices - recording.matrices)[:, hips, :3, 3]
+    return SimpleNamespace(
+        reached=int(((place <= REACHED_PLACE) & (turn <= REACHED_TURN)).sum()),
+        hips=100.0 * float(np.linalg.norm(apart, axis=-1).mean()),
+        knees=solved.away(LimbKind.LEG),
+        elbows=solved.away(LimbKind.ARM),
+        backwards=int((bent < -BACKWARDS).sum()),
+        jumps=len(solved.jumps),
+        step=float(solved.steps.max() / solved.recorded_steps.max()),
+    )
 
 
 def overlooked_frames(recording: Recording, missed: Sequence[int]) -> list[int]:
@@ -331,8 +373,14 @@ def main() -> int:
         only=("", "only files with this in their names"),
     ).parse_args()
     with add_on():
-        recorded = clips(options.data, options.frames, options.only)
-        rows = measured(map(Row, recorded), "{row.clip}: {row.reached} of {row.frames} reached")
+        found = list(read(options.data, options.frames))
+    tables = folds([clip for _, clip in found])  # of all sources, also where only some clips are solved
+    chosen = (
+        Row(preferring(recording, tables[clip.source]), clip.source)
+        for recording, clip in found
+        if options.only in recording.file
+    )
+    rows = measured(chosen, "{row.clip}: {row.reached} of {row.frames} reached")
     if not rows:
         progress(f"{options.data}: no clip of a human figure")
         return 1
@@ -340,15 +388,17 @@ def main() -> int:
     for of in (row.recording for row in rows):
         rigs.setdefault((of.skeleton.names, of.skeleton.rest.round(3).tobytes()), of)
     parts = [
-        SimpleNamespace(name=name, title=name.capitalize(), rows=part)
-        for name, held in (("chosen on", False), ("held out", True))
-        if (part := [row for row in rows if row.held_out == held])
+        SimpleNamespace(name=source, rows=[row for row in rows if row.source == source])
+        for source in dict.fromkeys(row.source for row in rows)
     ]
+    every = SimpleNamespace(name="all", rows=rows)
     publish(
         options,
         "natural",
         {**vars(recordings), **globals()},
         parts=parts,
+        together=[*parts, every],
+        rows=rows,
         arcs=[arc for arc in map(raised, rigs.values()) if arc is not None],
         misses=[miss for row in rows for miss in row.misses] or ["nothing."],
     )

@@ -41,9 +41,6 @@ from blender_ik_addon.scene.character.setup import body_parts, setup_character
 
 SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf")
 
-CHOOSING: Final = "bvh"
-"""The folder whose clips may be looked at when something is chosen; all others are held out."""
-
 LEAST_FRAMES: Final = 20  # Frames that a clip must have to be a motion rather than a pose
 LEAST_TURN: Final = float(np.radians(20.0))
 """How far some joint must turn from frame to frame in all [rad]: else the clip is a pose that is held."""
@@ -63,7 +60,7 @@ class Recording:
     """A clip, its rig set up, and the targets."""
 
     name: str  # File without folders, and action where the file has several
-    held_out: bool  # Whether it may not be looked at when something is chosen
+    file: str  # With its folders
     skeleton: Skeleton
     """With limits, stiffness and preferred angles as they were set up, in metres of a figure of `HEIGHT`."""
     character: Character
@@ -177,10 +174,9 @@ def read_action(rig: Any, action: Any, whole: str, name: str, most: int) -> Reco
     solved = np.zeros(len(skeleton), dtype=np.bool_)
     for part in parts:
         solved[skeleton.ancestors(part.joint)] = True
-    held_out = Path(name).parts[0] != CHOOSING
     render = bpy.context.scene.render
     times = np.array(wanted)[shown] * render.fps_base / render.fps
-    return Recording(whole, held_out, skeleton, character, pose, times, matrices, tuple(tasks), solved)
+    return Recording(whole, name, skeleton, character, pose, times, matrices, tuple(tasks), solved)
 
 
 # Solved
