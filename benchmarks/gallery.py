@@ -60,7 +60,7 @@ class Pose:
     """Effectors that are switched off first."""
 
 
-HANGING: Final = (Move("hand.L", (-0.36, 0.0, -0.40)), Move("hand.R", (0.36, 0.0, -0.40)))
+HANGING: Final = (Move("hand.L", (-0.40, -0.02, -0.26)), Move("hand.R", (0.40, -0.02, -0.26)))
 """Hands beside the thighs."""
 
 POSES: Final = (
