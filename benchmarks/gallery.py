@@ -57,7 +57,9 @@ class Pose:
     name: str
     moves: Sequence[Move] = ()
     released: Sequence[str] = ()
-    """Effectors that are switched off first."""
+    """Effectors that are switched off first, and whose limbs are let hang."""
+    natural: bool = False
+    """Whether the whole body is natural first."""
 
 
 HANGING: Final = (Move("hand.L", (-0.40, -0.02, -0.26)), Move("hand.R", (0.40, -0.02, -0.26)))
@@ -81,6 +83,7 @@ POSES: Final = (
     Pose("both hands overhead", (Move("hand.L", (-0.5, -0.1, 0.75)), Move("hand.R", (0.5, -0.1, 0.75)))),
     Pose("look back", (Move("head", turn=(0.0, 0.0, -100.0)),)),
     Pose("released in a crouch", (Move("hips", (0.0, 0.1, -0.45)),), released=("hand.L",)),
+    Pose("natural, hands off", natural=True),
 )
 
 
@@ -207,6 +210,11 @@ def posed(pose: Pose) -> Figure:
     before = _heads(figure)
     for name in pose.released:
         effectors[name].enabled = False
+        posing.make_natural(figure, [effectors[name].bone])
+    if pose.natural:
+        for name in ("hand.L", "hand.R"):
+            effectors[name].enabled = False
+        posing.make_natural(figure)
     for move in pose.moves:
         moved(effectors[move.target].target, move)
     report = posing.solve_pose(figure)

@@ -15,19 +15,20 @@ from dataclasses import replace
 import bpy
 from bpy.types import Depsgraph, Object
 
-from ..core import Diagnosis, Status, solve
+from ..core import Diagnosis, IKError, Status, solve
 from ..core.explain.diagnosis import diagnose as diagnosis_of
 from .armature.armature import check_editable
 from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
 from .armature.poses import evaluated_matrices, write_pose
-from .armature.restoring import PoseSnapshot
+from .armature.restoring import PoseSnapshot, set_up_restored_on_error
 from .armature.role_table import recognise_roles
 from .baking import BakeJob, bake_range
 from .character.mirror import MirrorReport, mirror
-from .character.preferring import prefer_present_pose
+from .character.preferring import pose_naturally, prefer_present_pose
 from .character.preset_files import preset_names, preset_path
 from .character.presets import PresetReport, load_preset, save_preset
 from .character.setup import SetupReport, setup_character
+from .effectors.effectors import check_present
 from .effectors.entries import (
     add_choice,
     add_effector,
@@ -80,6 +81,7 @@ __all__ = [
     "key_pose",
     "key_targets",
     "load_preset",
+    "make_natural",
     "make_target",
     "measure_meshes",
     "mirror",
@@ -144,6 +146,31 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     bones = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
     end_solve(armature_object, rig.effectors, depsgraph, bones, rig.armature.skeleton.names)
     return report
+
+
+def make_natural(armature_object: Object, bones: Iterable[str] | None = None) -> Report | None:
+    """Turn bones as in a natural pose and let them prefer it, then solve: what no target holds stays so.
+
+    Args:
+        bones: Each stands for the limb that it is in; the whole body for None.
+
+    Returns:
+        Of the solve; None where no effector takes part.
+
+    Raises:
+        IKError: No natural pose is known for these bones, or as `solve_pose`; nothing is changed then.
+    """
+    check_present(armature_object)
+    with set_up_restored_on_error(armature_object):
+        if not pose_naturally(armature_object, bones):
+            raise IKError(
+                "no natural pose is known for these bones: it is for the trunk, neck, arms and legs of people. "
+                "Look at their roles in the table, and whether they may turn"
+            )
+        bpy.context.view_layer.update()
+        if not any(entry.enabled for entry in settings_of(armature_object).effectors):
+            return None
+        return solve_pose(armature_object)
 
 
 def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Report | None:

@@ -180,6 +180,28 @@ class POISE_OT_snap_targets(EffectorOperator, label="Snap Targets to Bones"):
         self.tell(report.summary(), report.notes)
 
 
+class POISE_OT_natural(ArmatureOperator, label="Natural Pose"):
+    """Turn the body, or limbs, as in a natural pose, and let them prefer it; targets hold what they hold"""
+
+    which: choice(
+        "What is to be natural",
+        ('CHOSEN', "Chosen", "The limbs of the selected bones or targets; the body where there are none"),
+        ('ACTIVE', "Active Effector", "The limb of the active effector"),
+        ('ALL', "Body", "The whole body"),
+        name="Of",
+    )
+
+    def act(self, context: Context, armature: Object) -> set[str] | None:
+        bones = chosen_bones(context, armature) if self.which == 'CHOSEN' else []
+        if self.which == 'ACTIVE':
+            effectors, index = settings_of(armature).effectors, shown_effector(context, armature)
+            if index >= len(effectors):
+                raise IKError("choose an effector in the list, whose limb is to be natural")
+            bones = [effectors[index].bone]
+        report = posing.make_natural(armature, bones or None)
+        return None if report is None else self.answer(report)
+
+
 class POISE_OT_key_targets(EffectorOperator, label="Key Targets"):
     """Key targets where they are on the present frame; bakes and Live follow these keys"""
 
@@ -697,6 +719,7 @@ CLASSES = (
     POISE_OT_select_target,
     POISE_OT_select_targets,
     POISE_OT_snap_targets,
+    POISE_OT_natural,
     POISE_OT_key_targets,
     POISE_OT_make_targets,
     POISE_OT_attach_targets,

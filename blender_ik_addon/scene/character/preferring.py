@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Preferred angles and limits from the present pose."""
+"""Preferred angles and limits from the present pose, and from a natural one."""
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
@@ -9,11 +9,13 @@ import numpy as np
 from bpy.types import Object
 
 from ...core.arrays import FloatArray
+from ...core.character.preferences import natural_pose
 from ...core.model.rotation import euler_from_matrix_near, nearest_euler
 from ..animation.fcurves import bone_path, own_curves, rotation_channel
 from ..armature.armature import read_armature
 from ..armature.limits import BoneLimits, joint_entries, limits_of, own_limits, store_limits
-from ..armature.poses import read_pose
+from ..armature.poses import read_pose, write_pose
+from ..armature.role_table import read_character
 from ..effectors.transforms import rotations_of
 
 WITHIN: Final = 1e-3
@@ -45,6 +47,40 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
             store_limits(armature_object, name, replace(own, preferred=angles))
             changed.append(name)
     return tuple(changed)
+
+
+def pose_naturally(armature_object: Object, bones: Iterable[str] | None = None) -> tuple[str, ...]:
+    """Turn bones as they are in a natural pose, and let them prefer that; return which.
+
+    Args:
+        bones: Each stands for the limb that it is in, the trunk and the neck too; all for None. Bones for which
+            no natural angles are known stay as they are.
+
+    Raises:
+        IKError: The armature cannot be posed, or has no such bone.
+    """
+    skeleton = read_armature(armature_object).skeleton
+    character, _ = read_character(armature_object, skeleton)
+    known = set(natural_pose(skeleton, character))
+    if bones is not None:
+        meant = {skeleton.index(name) for name in bones}
+        limbs = [set(limb.joints) for limb in character.limbs if meant.intersection(limb.joints)]
+        known &= meant.union(*limbs)
+    names = [skeleton.names[joint] for joint in sorted(known) if skeleton.free[joint, 3:].any()]
+    for name in names:
+        own_limits(armature_object, name)
+    armature = read_armature(armature_object)  # in the rotation orders of the limits
+    skeleton, pose = armature.skeleton, read_pose(armature_object, armature)
+    angles, channels = natural_pose(skeleton, character), pose.channels.copy()
+    entries, posed = joint_entries(armature_object), armature_object.pose
+    pose_bones: Any = () if posed is None else posed.bones
+    for name in names:
+        joint = skeleton.index(name)
+        own = limits_of(pose_bones[name], entries[name])
+        channels[joint, 3:] = angles[joint]
+        store_limits(armature_object, name, replace(own, preferred=angles[joint]))
+    write_pose(armature_object, armature, replace(pose, channels=channels), names)
+    return tuple(names)
 
 
 def beyond_limits(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
