@@ -46,7 +46,7 @@ def uses(item: Any, shortcut: Shortcut) -> bool:
     if keys["type"] != shortcut.key or keys.get("key_modifier"):
         return False
     held = [bool(keys.get(name)) for name in ("shift", "ctrl", "alt", "oskey")]
-    return bool(keys.get("any")) or held == [shortcut.shift, False, shortcut.alt, False]
+    return bool(keys.get("any")) or held == [shortcut.shift, shortcut.ctrl, shortcut.alt, False]
 
 
 @pytest.mark.parametrize(

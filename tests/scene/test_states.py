@@ -129,7 +129,9 @@ def test_a_hand_that_is_pulled_to_the_floor_makes_the_body_crouch(way: str, tool
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_targets_of_what_follows_come_to_its_bones_and_one_more_solve_moves_nothing(way: str, tool: list[bool]):
+def test_targets_of_what_follows_come_to_its_bones_and_one_more_solve_moves_nothing(
+    way: str, tool: list[bool]
+):
     armature = character()
     wanted = place(armature, "hand.L") + (0.1, -0.3, -0.2)
     WAYS[way](armature, wanted, tool)

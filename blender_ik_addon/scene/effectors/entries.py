@@ -134,7 +134,7 @@ def make_target(armature_object: Object, index: int) -> Object:
     """
     entry, label = _entry_at(armature_object, index)
     kind = KINDS[entry.kind]
-    if kind.target_use(entry) == 'NONE':
+    if kind.target_use(entry) == 'NONE' and not (kind.pinnable and entry.pinned):
         raise IKError(f"{label} follows no target: it needs none")
     before, rows = (entry.target, entry.target_bone), len(entry.others)
     try:
