@@ -26,10 +26,9 @@ from ..kinds.kinds import Effector
 from ..properties.settings import settings_of
 from .live_state import DIGEST_SIZE, digest, raw_channels
 
-
 SAME_AIMS: Final = 1e-4
-"""Difference of an entry of a target's matrix [1, m], of its size and 1, that is rounding: far from the world's
-origin single precision has no more."""
+"""Difference of an entry of a target's matrix [1, m], of its size and 1, that is rounding: far from the
+world's origin single precision has no more."""
 
 
 def held_from_now(
@@ -71,7 +70,7 @@ def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph)
 
 
 def _left(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> str:
-    """What is noted of targets and pose when a solve has ended: a digest, and numbers that may differ a little.
+    """What is noted of targets and pose when a solve has ended: a digest, and numbers that may be inexact.
 
     Targets count in armature space: where the whole character is moved nothing changes for it.
     """
