@@ -31,8 +31,6 @@ References, cited by their keys:
   high-dimensional non-convex optimization, Advances in Neural Information Processing Systems 27, 2014.
 - [WitkinKass1988] A. Witkin, M. Kass: Spacetime constraints, Computer Graphics (SIGGRAPH) 22(4), 1988.
 - [GolubVanLoan] G. H. Golub, C. F. Van Loan: Matrix computations, 4th edition, 2013.
-- [HintermuellerItoKunisch2002] M. Hintermüller, K. Ito, K. Kunisch: The primal-dual active set strategy as a
-  semismooth Newton method, SIAM Journal on Optimization 13(3), 2002.
 - [BooneAzen1979] D. C. Boone, S. P. Azen: Normal range of motion of joints in male subjects, Journal of Bone
   and Joint Surgery 61-A(5), 1979.
 - [AAOS1965] American Academy of Orthopaedic Surgeons: Joint motion: method of measuring and recording, 1965.

@@ -10,7 +10,6 @@ from blender_ik_addon.core import IKError, Skeleton
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.character.digits import END, KNUCKLE, MIDDLE, THUMB, TOES
 from blender_ik_addon.core.character.human import (
-    ACROSS,
     ARM_ENDS,
     ARM_TWIST,
     ARM_TWIST_UNKNOWN,
@@ -31,8 +30,12 @@ from blender_ik_addon.core.character.human import (
 from blender_ik_addon.core.character.limit_boxes import SLACK, Movement, path_angles
 from blender_ik_addon.core.character.role_edits import RoleRow, revised, rows_of
 from blender_ik_addon.core.character.roles import Bend, Body, Character, LimbKind, Role, Side, recognise
-from blender_ik_addon.core.model.euler import EULER_ORDERS, order_index
-from blender_ik_addon.core.model.rotation import matrix_from_euler, matrix_from_rotvec
+from blender_ik_addon.core.model.rotation import (
+    EULER_ORDERS,
+    matrix_from_euler,
+    matrix_from_rotvec,
+    order_index,
+)
 
 Table = dict[str, tuple[str | None, tuple[float, float, float]]]
 """Joint -> parent and place [m]."""
@@ -121,6 +124,8 @@ def quarter_turns(number: int) -> FloatArray:
 def test_hinges_bend_far_one_way_and_never_the_other_and_rest_is_inside_of_all(number: int, order: str):
     skeleton = figure(quarter_turns(number), order)
     defaults = defaults_of(skeleton)
+    hinges = {name for name, made in defaults.items() if made.is_hinge and "toe" not in name}
+    assert hinges == {f"{name}.{side}" for name in ("forearm", "shin") for side in "LR"}
     for name, end in (("forearm.L", "hand.L"), ("shin.R", "foot.R")):
         hinge = defaults[name]
         share = np.random.default_rng(number).uniform(0.0, 1.0, size=(300, 3))
@@ -128,7 +133,7 @@ def test_hinges_bend_far_one_way_and_never_the_other_and_rest_is_inside_of_all(n
         assert sine.min() > -np.sin(2.0 * SLACK)
         assert angle.max() > np.radians(130.0)
         liked, forward = bends(skeleton, hinge, end, hinge.preferred[None])
-        assert np.radians(5.0) < liked[0] < np.radians(45.0) and forward[0] > 0.0
+        assert np.radians(5.0) < liked[0] < np.radians(60.0) and forward[0] > 0.0
     for name, made in defaults.items() if number == 0 else ():
         assert made.order == order_index(order)
         assert (made.lower <= 0.0).all() and (made.upper >= 0.0).all(), name  # rest is inside
@@ -191,18 +196,23 @@ def test_a_straight_arm_may_twist_further_as_nobody_knows_how_it_was_turned():
         np.testing.assert_allclose([arm.lower[0], arm.upper[0]], [-twist, twist], atol=1e-9)  # along x
 
 
-def test_forearms_twist_willingly_and_hands_and_shins_little():
+def test_forearms_twist_willingly_and_shins_little():
     defaults = defaults_of(figure())
-    np.testing.assert_allclose(defaults["forearm.L"].stiffness[[0, 1]], [0.5, ACROSS])  # it lies along x
-    np.testing.assert_allclose(defaults["shin.L"].stiffness[1:], ACROSS)
-    hand = defaults["hand.R"]  # nothing comes after it, so it is taken to lie along its own y
+    assert defaults["forearm.L"].stiffness[0] < 0.5  # it lies along x
+    shin = defaults["shin.L"].stiffness
+    assert shin[0] < shin[1:].min() and shin[1:].min() > 0.3
+
+
+def test_hands_bend_as_far_to_all_sides():
+    hand = defaults_of(figure())["hand.R"]  # nothing comes after it, so it is taken to lie along its own y
     np.testing.assert_allclose(np.degrees([-hand.lower, hand.upper]), [[75.0, 25.0, 75.0]] * 2)
 
 
 def test_feet_go_up_and_down_rather_than_aside():
     defaults = defaults_of(figure())
     for side in "LR":
-        np.testing.assert_allclose(defaults[f"foot.{side}"].stiffness, [0.5, 0.8, 0.8])
+        stiffness = defaults[f"foot.{side}"].stiffness
+        assert stiffness[0] < stiffness[1:].min()
 
 
 def spine_of(heights: list[float]) -> list[JointDefaults]:

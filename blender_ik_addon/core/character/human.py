@@ -14,8 +14,11 @@ Ranges are published ones of healthy people, in round figures: about the mean an
 [BooneAzen1979] where they measured a joint, 109 men and boys from 18 months to 54 years, so that few people
 can do more; the spine by [AAOS1965], the neck by [AmaGuides], knees and hips that somebody else bends, and
 the turn of a bent knee, by [Kapandji1987], the collarbone by [Neumann2010]. Where a rig has one joint for
-several of a body, its range is theirs together. Stiffness and preferred angles were chosen on recordings, see
-`scripts/natural`. Animals get the bends of their knees and elbows, stiffness, and no ranges of people.
+several of a body, its range is theirs together. Animals get the bends of their knees and elbows, stiffness,
+and no ranges of people.
+
+Stiffness and preferred angles come from recorded motion, see `preferences`; animals have the same stiffness
+and prefer their rest pose.
 
 None of these was read in the original. What is said of [BooneAzen1979] was compared with what others print of
 it: arms, forearms and wrists with [NorkinWhite2016, table A.1]; bending, stretching and closing hips, knees,
@@ -33,10 +36,13 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..errors import IKError
-from ..model.euler import EULER_ORDERS
+from ..model.rotation import EULER_ORDERS
 from ..model.skeleton import Skeleton
+from .anatomy import anatomical_joints
 from .digits import Digit, digits
 from .limit_boxes import SLACK, SNAP, Movement, best_box, middle_of, moves_about, path_angles, snapped
+from .preferences import natural_angles, recorded_stiffness
+from .recorded import RECORDED
 from .roles import Bend, Body, Character, Limb, LimbKind, Role, Side
 from .roles.character import LOWER, UPPER
 from .roles.structure import TINY, norm, unit
@@ -88,11 +94,8 @@ ELBOW_BEND, KNEE_BEND, ANIMAL_BEND = (float(angle) for angle in np.radians([155.
 """Largest bends from straight [rad]: elbows 143 ± 6, knees that nobody pushes 143 ± 5 [BooneAzen1979], and
 160 when sat upon [Kapandji1987; unverified, others have 170]; elbows and knees of animals."""
 
-ELBOW_PREFERS, KNEE_PREFERS = float(np.radians(20.0)), float(np.radians(10.0))
-"""Slight bends from straight that limbs prefer [rad]: they then know which way to bend, and stand softly."""
-
-ARM_OUT, ARM_FORWARD = float(np.radians(45.0)), float(np.radians(20.0))
-"""Where upper arms prefer to be: off the body to the side, and to the front, from hanging down [rad]."""
+SLIGHT: Final = float(np.radians(10.0))
+"""Bend from straight that elbows and knees of animals prefer [rad]: they then know which way to bend."""
 
 TRUNK_RANGES: Final = ((-30.0, 85.0), (-45.0, 45.0), (-40.0, 40.0))
 NECK_RANGES: Final = ((-70.0, 60.0), (-80.0, 80.0), (-50.0, 50.0))
@@ -103,14 +106,8 @@ UNEVEN: Final = 1.5
 """How much more than its equal share of a range one joint of trunk or neck may take [1]: vertebrae do not
 share evenly, and boxes cannot hold a sum."""
 
-COLLAR_RESISTANCE: Final = 10.0
-"""By how much collarbones resist more than a loose joint [1]."""
-
-TRUNK: Final = {LimbKind.TRUNK: (TRUNK_RANGES, 10.0), LimbKind.HEAD: (NECK_RANGES, 2.0)}
-"""Ranges of trunk and neck, and by how much they resist more than a loose joint [1] with `USUAL_JOINTS`."""
-
-USUAL_JOINTS, LEVER = 3, 0.5
-"""Joints of a trunk or a neck to which its resistance belongs, and the part of a joint's lever in it [1]."""
+TRUNK: Final = {LimbKind.TRUNK: TRUNK_RANGES, LimbKind.HEAD: NECK_RANGES}
+"""Ranges of all joints of a limb together [deg]."""
 
 ALIGNED: Final = 1e-6
 """Sine of the angle between two directions [1] below which a swing from one to the other has no axis."""
@@ -121,8 +118,11 @@ over it with a bent knee, of 20 people whose mean is known within 3 [Baumbach201
 standard deviations; down 56 ± 6, tilted 37 ± 5 and 21 ± 5 [BooneAzen1979; unverified, 50, 35 and 15 by
 [AAOS1965]]; the joints of the midfoot, which rigs have not, included."""
 
+STIFF, TAIL = 0.99, 0.3
+"""Stiffness [1] of what bodies have no joint for, and of tails, of which there is no recording."""
+
 ACROSS: Final = 0.9
-"""Stiffness [1] of elbows and knees against all but their bend."""
+"""Stiffness [1] of fingers and toes against all but their bend."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,9 @@ class JointDefaults:
     stiffness: FloatArray
     """(3,) in [0, 1)."""
     preferred: FloatArray
-    """Preferred angles, (3,) [rad]."""
+    """Angles of a natural pose, (3,) [rad]."""
+    is_hinge: bool
+    """Whether it is an elbow or a knee, or a joint of a finger or a toe."""
     why: str
     """Where it comes from, for people."""
 
@@ -209,6 +211,7 @@ class _Maker:
         self._rest = skeleton.armature_from_joint_rest
         self._figure = character.figures[number]
         self._human = self._figure.body is Body.BIPED
+        self._parts = {one.joint: one for one in anatomical_joints(skeleton, character, number)}
 
     def make(self) -> Iterator[JointDefaults]:
         """Give them joint by joint."""
@@ -224,59 +227,39 @@ class _Maker:
         for (joint, role), after in zip(rows, [*joints[1:], None], strict=False):
             made = self._joint(joint, role, after)
             if limb.kind in TRUNK:
-                yield self._part_of_trunk(made, limb.kind, joints)
+                share = min(1.0, UNEVEN / len(joints))
+                yield self._defaults(made, self._turns(made, TRUNK[limb.kind], share))
             elif limb.kind is LimbKind.TAIL:
-                yield self._defaults(made, [], np.full(3, 0.3))
+                yield self._defaults(made, [], TAIL)
             elif role in UPPER:
-                yield self._ball(made, limb)
+                yield self._defaults(made, self._swings(made, limb))
             elif role in LOWER:
                 yield self._hinge(made, limb)
             elif limb.kind in (LimbKind.ARM, LimbKind.LEG, LimbKind.FRONT_LEG):
-                yield self._end(made, limb)
+                stiffness = STIFF if role is Role.PELVIS else 0.0
+                yield self._defaults(made, self._end(made, limb) if self._human else [], stiffness)
 
-    def _part_of_trunk(self, made: _Joint, kind: LimbKind, joints: Sequence[int]) -> JointDefaults:
-        """A joint of trunk or neck, which has a share of what all of its joints do.
-
-        Of many joints each resists more, so that together they give way as much as a few. Where the end of a
-        chain is pushed aside the joint that is farthest from it turns most; `LEVER` makes up for some of
-        that.
-        """
-        ranges, resistance = TRUNK[kind]
-        lengths = np.linalg.norm(np.diff(self._rest[list(joints), :3, 3], axis=0), axis=1)  # (k - 1,)
-        lengths = np.append(lengths, lengths.mean() if len(lengths) else 1.0)
-        levers = np.cumsum(lengths[::-1])[::-1]
-        lever = 1.0 + LEVER * (levers[joints.index(made.index)] / max(float(levers.mean()), TINY) - 1.0)
-        stiffness = _stiffness(resistance * len(joints) / USUAL_JOINTS * lever)
-        moves = self._turns(made, ranges, min(1.0, UNEVEN / len(joints)))
-        return self._defaults(made, moves, np.full(3, stiffness))
-
-    def _end(self, made: _Joint, limb: Limb) -> JointDefaults:
+    def _end(self, made: _Joint, limb: Limb) -> Sequence[Movement]:
         """Collarbones and the like, hands and feet."""
-        figure, stiffness = self._figure, np.full(3, 0.8)
-        moves: list[Movement] = []
+        figure = self._figure
         if made.role is Role.SHOULDER:
-            stiffness = np.full(3, _stiffness(COLLAR_RESISTANCE))
-            if limb.kind is LimbKind.ARM:  # up and down, ahead and back, its roll
-                out = 1.0 if limb.side is Side.LEFT else -1.0
-                axes = made.own(-out * figure.forward), made.own(-out * figure.up), made.twist_axis()
-                moves = moves_about(axes, COLLAR_RANGES)
-        elif made.role is Role.PELVIS:
-            stiffness = np.full(3, 0.99)
-            moves = [Movement(axis, -SLACK, SLACK) for axis in np.eye(3)]
-        elif made.role is Role.HAND:  # where the palm faces is not known: as far one way as the other
-            stiffness = np.full(3, 0.5)
+            if limb.kind is not LimbKind.ARM:
+                return []
+            out = 1.0 if limb.side is Side.LEFT else -1.0  # up and down, ahead and back, its roll
+            axes = made.own(-out * figure.forward), made.own(-out * figure.up), made.twist_axis()
+            return moves_about(axes, COLLAR_RANGES)
+        if made.role is Role.PELVIS:
+            return [Movement(axis, -SLACK, SLACK) for axis in np.eye(3)]
+        if made.role is Role.HAND:  # where the palm faces is not known: as far one way as the other
             most = [WRIST_RANGES[axis == made.nearest(made.along)] for axis in range(3)]
-            moves = moves_about(np.eye(3), [(-angle, angle) for angle in most])
-        else:
-            stiffness[made.nearest(figure.left)] = 0.5
-            moves = self._turns(made, FOOT_RANGES)
-        return self._defaults(made, moves if self._human else [], stiffness)
+            return moves_about(np.eye(3), [(-angle, angle) for angle in most])
+        return self._turns(made, FOOT_RANGES)
 
-    def _ball(self, made: _Joint, limb: Limb) -> JointDefaults:
+    def _swings(self, made: _Joint, limb: Limb) -> Sequence[Movement]:
         """Shoulder and hip joints: directions to which the limb can swing, and its twist."""
         if not self._human or limb.side is Side.CENTRE:
-            return self._defaults(made, [], np.zeros(3))
-        figure, preferred = self._figure, None
+            return []
+        figure = self._figure
         out = figure.left if limb.side is Side.LEFT else -figure.left
         ways = {"out": out, "up": figure.up, "forward": figure.forward}
         ways |= {"in": -out, "down": -figure.up, "back": -figure.forward}
@@ -286,46 +269,37 @@ class _Maker:
             channel = made.nearest(made.along)
             if limb.bend is Bend.STRAIGHT and any(middle_of(order) != channel for order in made.orders):
                 twist = ARM_TWIST_UNKNOWN  # without gimbal lock where it is twisted by a right angle
-            side = np.sin(ARM_OUT) * ways["out"] + np.cos(ARM_OUT) * ways["down"]
-            preferred = _swing(made, np.cos(ARM_FORWARD) * side + np.sin(ARM_FORWARD) * ways["forward"])
         turns = ((ways[start], ways[end], np.radians(angle)) for start, end, angle in ends)
         swings = [_swing(made, np.cos(turn) * a + np.sin(turn) * b) for a, b, turn in turns]
         moves = [swing for swing in swings if swing is not None]
-        return self._defaults(
-            made, [*moves, Movement(made.twist_axis(), -twist, twist)], np.zeros(3), preferred
-        )
+        return [*moves, Movement(made.twist_axis(), -twist, twist)]
 
     def _hinge(self, made: _Joint, limb: Limb) -> JointDefaults:
         """Elbows and knees; bones in the middle of the same part are stiff."""
         is_arm = made.role is Role.LOWER_ARM
-        stiffness = np.full(3, ACROSS)
         if limb.bend_axis is None or limb.first(made.role) != made.index:
-            return self._defaults(made, [], stiffness)
+            return self._defaults(made, [], STIFF)
         axis = snapped(made.own(limb.bend_axis))
         at_rest = -limb.bend_angle if limb.bend is Bend.INVERTED else limb.bend_angle
         largest = (ELBOW_BEND if is_arm else KNEE_BEND) if self._human else ANIMAL_BEND
-        slight = (ELBOW_PREFERS if is_arm else KNEE_PREFERS) - at_rest
-        prefers = Movement(axis, 0.0, slight) if slight > 0.0 else None
+        slight = Movement(axis, 0.0, max(SLIGHT - at_rest, 0.0))
         channel, twist = int(np.argmax(np.abs(axis))), made.nearest(made.along)
-        stiffness[np.abs(axis) > np.sin(SNAP)] = 0.0
         moves = [Movement(axis, -at_rest, max(largest - at_rest, SLACK - at_rest))]
         if self._human:
             most = FOREARM_TWIST if is_arm else SHIN_TWIST
             moves.append(Movement(made.twist_axis(), -most, most))
-            stiffness[twist] = min(stiffness[twist], 0.5) if is_arm else stiffness[twist]
         # Twist of the bone first, the hinge last: then the hinge is that of the joint above, as in a body.
         if len(made.orders) > 1 and channel != twist:
             order = EULER_ORDERS.index("XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel])
             made = replace(made, orders=(order, *(other for other in made.orders if other != order)))
-        return self._defaults(made, moves, stiffness, prefers, hinge=axis)
+        return self._defaults(made, moves, hinge=axis, slight=slight)
 
     def _digit(self, digit: Digit) -> JointDefaults:
         """A joint of a finger or a toe."""
         role = self._character.role_of(digit.joint) or Role.FINGER
         made = replace(self._joint(digit.joint, role, None), along=digit.along)
         axes = [snapped(made.own(v)) for v in (digit.axis, np.cross(digit.axis, digit.along), digit.along)]
-        stiffness = np.full(3, ACROSS)
-        stiffness[np.abs(axes[0]) > np.sin(SNAP)] = 0.0
+        stiffness = np.where(np.abs(axes[0]) > np.sin(SNAP), 0.0, ACROSS)
         return self._defaults(made, moves_about(axes, digit.ranges), stiffness, hinge=axes[0])
 
     # What they share
@@ -350,19 +324,23 @@ class _Maker:
         self,
         made: _Joint,
         moves: Sequence[Movement],
-        stiffness: FloatArray,
-        preferred: Movement | None = None,
+        stiffness: FloatArray | float = 0.0,
+        *,
         hinge: FloatArray | None = None,
+        slight: Movement | None = None,
     ) -> JointDefaults:
+        """The defaults of a joint; a stiffness, and a slight bend, where no part is recorded for it."""
         order, lower, upper = best_box(made.orders, moves, hinge)
-        angles = np.zeros(3) if preferred is None else path_angles(preferred, [order])[-1, 0]
+        angles = np.zeros(3) if slight is None else path_angles(slight, [order])[-1, 0]
+        resists = np.broadcast_to(stiffness, (3,))
+        known = self._parts.get(made.index)
+        if known is not None and known.part in RECORDED and not np.any(resists):
+            turns = RECORDED[known.part]
+            angles = natural_angles(known, turns, order, lower, upper) if self._human else angles
+            resists = recorded_stiffness(known, turns, order, angles)
         why = f"{'human' if self._human else 'animal'}: {made.role}"
-        return JointDefaults(made.index, order, lower, upper, stiffness, np.clip(angles, lower, upper), why)
-
-
-def _stiffness(resistance: float) -> float:
-    """Stiffness in [0, 1) of what resists so many times as much as a loose joint: k = 1/(1 - stiffness)."""
-    return 1.0 - 1.0 / max(resistance, 1.0)
+        angles = np.clip(angles, lower, upper)
+        return JointDefaults(made.index, order, lower, upper, resists, angles, hinge is not None, why)
 
 
 def _swing(made: _Joint, direction: FloatArray) -> Movement | None:

@@ -48,10 +48,6 @@ BENT: Final = 1e-2
 """Cost of what is left to correct, by the decrease that the model predicts, that is not worth it [1]."""
 CORRECTIONS: Final = 4
 """Most corrections of a step."""
-BOX_ROUNDS: Final = 8
-"""Most solves of a step in which channels reach their limits."""
-KEPT: Final = 0.5
-"""Least part of the decrease predicted for an uncut step that stopping channels frame by frame leaves [1]."""
 FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken whatever the merit says: rounding would decide."""
 ROUGH: Final = 1e-2
@@ -295,21 +291,16 @@ class _Step:
         """Try the step of each group."""
         descent, energy, here, frames = self._descent, self._energy, self._here, self._frames
         low, high, damping = self._low, self._high, descent.damping
-        if self._coupling is None:
-            damped = _damped(self._hessian, damping)
-            change, uncut, held = _boxed(damped, self._gradient, low, high, self._pressed)
-            product = times(damped, change)
-        else:
-            while True:
-                try:
-                    linear = _Coupled(_damped(self._hessian, damping), self._coupling, energy.stiffness)
-                    change, held = _boxed_in_time(linear, self._gradient, low, high, self._pressed)
-                    break
-                except np.linalg.LinAlgError:
-                    # Terms over time hold up what bends down in one frame, but not here.
-                    self._straighten()
-                    damping = np.maximum(damping * GROW, DAMPING[0])
-            uncut, product = change, linear.times(change)
+        while True:
+            linear = _Linear(self._hessian, damping, self._coupling, energy.stiffness)
+            try:
+                change, held = _boxed(linear, self._gradient, low, high, self._pressed)
+                break
+            except np.linalg.LinAlgError:
+                # Terms over time hold up what bends down in one frame, but not here.
+                self._straighten()
+                damping = np.maximum(damping * GROW, DAMPING[0])
+        product = linear.times(change, np.arange(len(change)))
         slope = self._gradient + product
         stays = held & np.where(high < -low, slope <= 0.0, slope >= 0.0)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
@@ -318,9 +309,9 @@ class _Step:
         size *= short
         square, bent_up = (descent.by_group((change * other).sum(axis=1)) for other in (change, product))
         bent_up /= np.maximum(square * short[:, None], 1e-300)
-        change, uncut = (step * short.repeat(frames)[:, None] for step in (change, uncut))
+        change *= short.repeat(frames)[:, None]
         jacobian, strengths = self._model.jacobian, self._model.strengths
-        predicted = here.residual + times(jacobian, uncut)
+        predicted = here.residual + times(jacobian, change)
         promised = self._promised(predicted, change)
         there = energy.at(here.values + change / energy.weight)
         merit = descent.merit(there, strengths)
@@ -392,139 +383,73 @@ class _Step:
         return self._descent.with_time(own, away)
 
 
-class _Coupled:
-    """The damped systems of some motions, for several right sides."""
+class _Linear:
+    """The damped systems of frames, tied over time where they are those of a motion."""
 
-    def __init__(self, hessian: FloatArray, coupling: Coupling, stiffness: FloatArray) -> None:
-        self._frames = len(coupling.shares)
-        diagonals(hessian)[...] += (
-            np.tile(coupling.diagonal, len(hessian) // self._frames)[:, None] * stiffness
-        )
-        self._hessian, self._coupling, self._stiffness = hessian, coupling, stiffness
-        self._held: BoolArray | None = None
-        self._factors: list[BandFactors] = []
+    def __init__(
+        self, hessian: FloatArray, damping: FloatArray, coupling: Coupling | None, stiffness: FloatArray
+    ) -> None:
+        self._matrices = _damped(hessian, damping)
+        self._coupling, self._stiffness = coupling, stiffness
+        if coupling is not None:
+            over_time = np.tile(coupling.diagonal, len(hessian) // len(coupling.shares))
+            diagonals(self._matrices)[...] += over_time[:, None] * stiffness
 
-    def _hold(self, held: BoolArray) -> None:
-        """Take channels (N, nv) out of the systems."""
-        if self._held is not None and np.array_equal(held, self._held):
-            return
-        self._held = held.copy()
-        masked, moving = _without(self._hessian, held), ~held
-        self._factors = []
-        for start in range(0, len(held), self._frames):
-            part = slice(start, start + self._frames)
-            first = self._coupling.first[:, None] * self._stiffness * (moving[part][1:] & moving[part][:-1])
-            second = self._coupling.second[:, None] * self._stiffness * (moving[part][2:] & moving[part][:-2])
-            self._factors.append(BandFactors(masked[part], first, second))
+    def solve(self, right: FloatArray, held: BoolArray, rows: IntArray) -> FloatArray:
+        """The solution for right sides (n, nv) of the frames of some groups, 0 in channels that are held.
 
-    def solve(self, right: FloatArray, held: BoolArray) -> FloatArray:
-        """The solution for right sides (N, nv), 0 in the channels that are held."""
-        self._hold(held)
-        motions = np.where(held, 0.0, right).reshape(-1, self._frames, right.shape[1])
-        parts = zip(self._factors, motions, strict=True)
-        return np.concatenate([factors.solve(motion) for factors, motion in parts])
+        Raises:
+            numpy.linalg.LinAlgError: The matrices of a motion are not positive definite.
+        """
+        masked, right = _without(self._matrices[rows], held), np.where(held, 0.0, right)
+        coupling = self._coupling
+        if coupling is None:
+            return np.asarray(np.linalg.solve(masked, right[..., None])[..., 0], dtype=np.float64)
+        found = np.empty_like(right)
+        frames = len(coupling.shares)
+        for start in range(0, len(rows), frames):
+            part = slice(start, start + frames)
+            moving = ~held[part]
+            first = coupling.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
+            second = coupling.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
+            found[part] = BandFactors(masked[part], first, second).solve(right[part])
+        return found
 
-    def blocks(self, rows: IntArray) -> FloatArray:
-        """The blocks of some frames, (n, nv, nv)."""
-        return self._hessian[rows]
+    def times(self, change: FloatArray, rows: IntArray) -> FloatArray:
+        """The matrices by changes (n, nv) of the frames of some groups."""
+        product = times(self._matrices[rows], change)
+        coupling = self._coupling
+        if coupling is None:
+            return product
+        grouped = change.reshape(-1, len(coupling.shares), change.shape[1])
+        beside = coupling.times(grouped) - coupling.diagonal[:, None] * grouped
+        return product + (beside * self._stiffness).reshape(change.shape)
 
-    def model(self, gradient: FloatArray, change: FloatArray) -> float:
-        """Change of the modelled energy of all frames by changes (N, nv)."""
-        return float(((gradient + 0.5 * self.times(change)) * change).sum())
-
-    def times(self, change: FloatArray) -> FloatArray:
-        """The whole matrices by changes (N, nv)."""
-        grouped = change.reshape(-1, self._frames, change.shape[1])
-        coupled = self._coupling.times(grouped) - self._coupling.diagonal[:, None] * grouped
-        return times(self._hessian, change) + (coupled * self._stiffness).reshape(change.shape)
+    def tied(self, frames: BoolArray) -> BoolArray:
+        """Which of the frames of some groups (n,) are in a group with one of the given ones."""
+        if self._coupling is None:
+            return frames
+        count = len(self._coupling.shares)
+        return frames.reshape(-1, count).any(axis=1).repeat(count)
 
 
 def _boxed(
-    hessian: FloatArray, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
-) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """The step inside the box and the step before clipping, (N, nv), and which channels are held."""
+    linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
+) -> tuple[FloatArray, BoolArray]:
+    """The step inside the box (N, nv), and which channels are held or stopped: an active set that grows."""
     held, change = held.copy(), np.zeros_like(gradient)
-    uncut = change.copy()
     rows = np.arange(len(gradient))
-    for _ in range(BOX_ROUNDS):
-        some, stays = hessian[rows], held[rows]
+    while len(rows):
+        stays = held[rows]
         stopped = np.where(stays, change[rows], 0.0)
-        right = np.where(stays, 0.0, -gradient[rows] - times(some, stopped))
-        step = stopped + np.linalg.solve(_without(some, stays), right[..., None])[..., 0]
-        uncut[rows], change[rows] = step, np.minimum(np.maximum(step, low[rows]), high[rows])
-        outside = (change[rows] != step) & ~stays
+        right = -gradient[rows] - linear.times(stopped, rows)
+        step = np.where(stays, stopped, linear.solve(right, stays, rows))
+        inside = np.minimum(np.maximum(step, low[rows]), high[rows])
+        outside = (inside != step) & ~stays
+        change[rows] = inside
         held[rows] |= outside
-        rows = rows[outside.any(axis=1)]
-        if not len(rows):
-            break
-    return change, uncut, held
-
-
-def _boxed_in_time(
-    linear: _Coupled, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
-) -> tuple[FloatArray, BoolArray]:
-    """The step of motions inside the box (N, nv), and the channels that are held or stopped.
-
-    One factorisation of the whole system is enough where stopping channels frame by frame leaves most of what
-    the uncut step promises. Else the whole is solved again with these channels stopped.
-    """
-    inside = np.zeros_like(gradient)
-    for _ in range(BOX_ROUNDS):
-        stopped = np.where(held, inside, 0.0)
-        right = -(gradient + linear.times(stopped)) if stopped.any() else -gradient
-        change = np.where(held, stopped, linear.solve(right, held))
-        inside, held = _stopped(linear, gradient, change, low, high, held)
-        if inside is change or linear.model(gradient, inside) <= KEPT * linear.model(gradient, change):
-            break
-    return inside, held
-
-
-def _stopped(
-    linear: _Coupled,
-    gradient: FloatArray,
-    change: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    held: BoolArray,
-) -> tuple[FloatArray, BoolArray]:
-    """Changes (N, nv) brought inside the box, and the channels that are held or stopped.
-
-    Frames in which a channel would pass a limit are solved on their own, with the changes of their neighbours
-    as they are, by a primal-dual active set [HintermuellerItoKunisch2002].
-    """
-    rows = np.flatnonzero(((change < low) | (change > high)).any(axis=1))
-    if not len(rows):
-        return change, held
-    held = held.copy()
-    inside = np.minimum(np.maximum(change, low), high)
-    hessian, low, high = linear.blocks(rows), low[rows], high[rows]
-    # What neighbours do to a frame: the whole product without the frame's own block.
-    beside = linear.times(inside)[rows] - times(hessian, inside[rows])
-    right = -gradient[rows] - beside
-    value = change[rows]
-    at_low = held[rows] & (value <= low + 1e-12)
-    at_high = held[rows] & ~at_low
-    for number in range(BOX_ROUNDS):
-        below, above = (value < low) & ~at_low & ~at_high, (value > high) & ~at_low & ~at_high
-        open_frames = (below | above).any(axis=1)
-        if number:
-            slope = times(hessian, value) - right
-            loose = (at_low & (slope < 0.0)) | (at_high & (slope > 0.0))
-            open_frames |= loose.any(axis=1)
-            at_low &= ~loose
-            at_high &= ~loose
-        if not open_frames.any():
-            break
-        at_low |= below
-        at_high |= above
-        some = np.flatnonzero(open_frames)
-        stopped = at_low[some] | at_high[some]
-        value[some] = np.where(at_low[some], low[some], np.where(at_high[some], high[some], 0.0))
-        wanted = np.where(stopped, 0.0, right[some] - times(hessian[some], value[some]))
-        value[some] += np.linalg.solve(_without(hessian[some], stopped), wanted[..., None])[..., 0]
-    inside[rows] = np.minimum(np.maximum(value, low), high)
-    held[rows] = at_low | at_high
-    return inside, held
+        rows = rows[linear.tied(outside.any(axis=1))]
+    return change, held
 
 
 def _damped(matrices: FloatArray, damping: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Preferred angles and limits from the present pose."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -9,7 +9,6 @@ import numpy as np
 from bpy.types import Object
 
 from ...core.arrays import FloatArray
-from ...core.character.human import ACROSS
 from ...core.model.rotation import euler_from_matrix_near, nearest_euler
 from ..animation.fcurves import bone_path, own_curves, rotation_channel
 from ..armature.armature import read_armature
@@ -80,17 +79,17 @@ def widen_to_action(armature_object: Object, bones: Iterable[str]) -> tuple[str,
     return tuple(widened)
 
 
-def widen_limits(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
+def widen_limits(armature_object: Object, bones: Iterable[str], hinges: Container[str]) -> tuple[str, ...]:
     """Widen the limits of bones to include the present pose; return the bones whose limits are wider.
 
     Files often have a pose, or a rest pose, that is not that of a standing body; limits that it breaks would
-    change it much in the first solve. Elbows and knees of recordings that are a little over-stretched or
-    askew are clamped instead.
+    change it much in the first solve. Hinges, the elbows and knees of recordings, that are a little
+    over-stretched or askew are clamped instead.
     """
     widened: list[str] = []
     for name, own, angles in _posed(armature_object, bones, _middle):
         beyond = float(np.maximum(own.lower - angles, angles - own.upper).max())
-        if beyond > (ASKEW if (own.stiffness > ACROSS - WITHIN).any() else WITHIN):
+        if beyond > (ASKEW if name in hinges else WITHIN):
             lower, upper = np.minimum(own.lower, angles - WITHIN), np.maximum(own.upper, angles + WITHIN)
             store_limits(armature_object, name, replace(own, lower=lower, upper=upper))
             widened.append(name)

@@ -20,7 +20,7 @@ from ...core.character.role_edits import rows_of
 from ...core.character.roles import Body, Character, Limb, LimbKind, Role, Side
 from ...core.character.roles.trunk import NO_HEAD
 from ...core.errors import IKError
-from ...core.model.euler import EULER_ORDERS
+from ...core.model.rotation import EULER_ORDERS
 from ...core.model.skeleton import Skeleton
 from ..animation.dependence import dependence
 from ..armature.armature import read_armature
@@ -280,13 +280,15 @@ def _set_limits(
     pose: Any = armature_object.pose
     any_order = np.array([pose.bones[name].rotation_mode not in EULER_ORDERS for name in skeleton.names])
     assumed: list[str] = []
+    hinges: set[str] = set()
     for usual in joint_defaults(skeleton, character, any_order=any_order).values():
         if (name := skeleton.names[usual.joint]) not in present:
             limits = BoneLimits(usual.lower, usual.upper, usual.stiffness, usual.preferred, usual.order)
             store_limits(armature_object, name, limits, usual.why)
             assumed.append(name)
+            hinges |= {name} if usual.is_hinge else set()
     notes += from_rig.notes
-    if widened := widen_limits(armature_object, assumed):
+    if widened := widen_limits(armature_object, assumed, hinges):
         notes.append(f"the present pose is outside the usual limits: limits are wider for {listed(widened)}")
     if widened := widen_to_action(armature_object, assumed):
         notes.append(f"the animation goes beyond the usual limits: limits are wider for {listed(widened)}")
