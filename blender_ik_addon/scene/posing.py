@@ -144,7 +144,8 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
         report = replace(report, message=report.message + more)
     show(armature_object, rig, report)
     bones = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-    end_solve(armature_object, rig.effectors, depsgraph, bones, rig.armature.skeleton.names)
+    if end_solve(armature_object, rig.effectors, depsgraph, bones, rig.armature.skeleton.names):
+        depsgraph.update()
     return report
 
 

@@ -348,6 +348,8 @@ class POISE_PT_effectors(_Part, label="Effectors"):
         if effector.kind in {'POSITION', 'BOTH'}:
             keeps = effector.kind == 'BOTH'
             layout.operator("poise.keep_orientation", icon='ORIENTATION_GIMBAL', depress=keeps)
+        if effector.state in {'FOLLOW', 'OFF'}:
+            layout.operator("poise.natural", text="Let Hang", icon='SORT_ASC').which = 'ACTIVE'
         header, body = layout.panel("POISE_effector_more", default_closed=True)
         header.label(text="More")
         if body is not None:

@@ -116,6 +116,21 @@ def disable_rigify() -> None:
         addon_utils.disable("rigify", default_set=True)
 
 
+def nail(armature: bpy.types.Object) -> None:
+    """Let all parts of a character that is set up reach for place and orientation, the head with the hips."""
+    levels = {"hips": 0, "hand": 1, "head": 2}
+    effectors = armature.poise.effectors  # pyright: ignore[reportAttributeAccessIssue]
+    effectors.remove([entry.part for entry in effectors].index("chest"))
+    targets = {entry.part: entry.target for entry in effectors}
+    for entry in effectors:
+        entry.kind = 'BOTH'
+        entry.state, entry.priority = 'REACH', levels.get(entry.part.partition(".")[0], 0)
+    bpy.context.view_layer.update()
+    targets["head"].parent = targets["hips"]
+    targets["head"].matrix_parent_inverse = targets["hips"].matrix_world.inverted()
+    bpy.context.view_layer.update()
+
+
 def empty(name: str, location: Sequence[float] = (0.0, 0.0, 0.0)) -> bpy.types.Object:
     """Make an empty at a place in world space [m]."""
     obj = _linked(bpy.data.objects.new(name, None))

@@ -148,8 +148,8 @@ def test_a_child_of_another_rig_does_not_depend_on_the_pose_of_its_bones():
 def test_a_deleted_target_is_told_and_made_anew():
     armature = builders.humanoid()
     posing.setup_character(armature)
-    name = armature.poise.effectors[2].name
-    bpy.data.objects.remove(armature.poise.effectors[2].target)
+    name = armature.poise.effectors[3].name
+    bpy.data.objects.remove(armature.poise.effectors[3].target)
     with pytest.raises(IKError, match="has no target"):
         posing.solve_pose(armature)
     assert posing.setup_character(armature).added == (name,)
@@ -169,7 +169,7 @@ def test_a_target_that_is_deleted_in_the_viewport_is_missing_everywhere(remedy: 
     armature = builders.humanoid()
     posing.setup_character(armature)
     bpy.context.view_layer.objects.active = armature
-    entry = armature.poise.effectors[2]
+    entry = armature.poise.effectors[3]
     name, ghost = entry.name, entry.target
     assert not bpy.ops.poise.make_targets.poll()
     deleted_with_x(ghost)
@@ -237,7 +237,7 @@ def test_armatures_that_share_their_bones_are_set_up_each_for_itself():
     for rig in (armature, twin):
         posing.setup_character(rig)
     targets = [entry.target for rig in (armature, twin) for entry in rig.poise.effectors]
-    assert len(set(targets)) == 12
+    assert len(set(targets)) == 14
     hand: Any = twin.poise.effectors["hand.L"].target
     hand.location.x, hand.location.z = hand.location.x - 0.1, hand.location.z - 0.1
     assert posing.solve_pose(twin).reached

@@ -365,6 +365,7 @@ def test_live_looks_on_until_bones_have_answered_to_a_tool_that_is_held_still(
 def test_a_head_that_is_held_by_the_torso_is_solved_so(rig: Any):
     """MCH-ROT-head copies the rotation of the torso, MCH-ROT-neck half of it."""
     posing.setup_character(rig)
+    builders.nail(rig)
     depsgraph = bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
     following.follow(rig, depsgraph, Trigger.USER)

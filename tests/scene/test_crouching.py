@@ -8,7 +8,7 @@ from mathutils import Vector
 
 from blender_ik_addon.scene import posing
 
-from .builders import basic_human_metarig
+from .builders import basic_human_metarig, nail
 
 CROUCH = 0.35
 """[m] How far the hips are lowered first."""
@@ -28,6 +28,7 @@ def crouched(depth: float = CROUCH) -> tuple[bpy.types.Object, dict[str, bpy.typ
     """A figure with its hips lowered [m], and its targets by the names of their effectors."""
     figure = basic_human_metarig()
     posing.setup_character(figure)
+    nail(figure)
     targets = {entry.name: entry.target for entry in figure.poise.effectors}
     targets["hips"].location.z -= depth
     assert posing.solve_pose(figure).reached

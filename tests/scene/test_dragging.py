@@ -526,7 +526,7 @@ def character() -> bpy.types.Object:
     """The figure, set up: targets for hips, feet, hands and head, that of the head a child of the hips'."""
     armature = figure()
     posing.setup_character(armature, limits=False)
-    bpy.context.view_layer.update()
+    builders.nail(armature)
     return armature
 
 

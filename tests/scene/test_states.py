@@ -129,9 +129,11 @@ def test_a_hand_that_is_pulled_to_the_floor_makes_the_body_crouch(way: str, tool
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_targets_of_what_follows_come_to_its_bones_and_one_more_solve_moves_nothing(way: str, tool: list[bool]):
+def test_targets_of_what_follows_come_to_its_bones_and_one_more_solve_moves_nothing(
+    way: str, tool: list[bool]
+):
     armature = character()
-    wanted = place(armature, "hand.L") + (0.1, -0.3, -0.2)
+    wanted = place(armature, "hand.L") + np.array((0.1, -0.3, -0.2))
     WAYS[way](armature, wanted, tool)
     bpy.context.view_layer.update()
     for part, bone in (("hips", "hips"), ("chest", effector(armature, "chest").bone)):
@@ -252,7 +254,7 @@ def test_what_is_off_has_no_effect_and_what_follows_a_weak_one():
         armature = character()
         posing.set_state(armature, list(states(armature)).index("hips"), state)
         start = place(armature, "hips")
-        solved(armature, place(armature, "hand.L") + (0.1, -0.35, -0.35))
+        solved(armature, place(armature, "hand.L") + np.array((0.1, -0.35, -0.35)))
         heights[state] = float(np.linalg.norm(place(armature, "hips") - start))
         bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
     assert heights['PIN'] < HALF_MILLIMETRE < heights['FOLLOW'] < heights['OFF']
@@ -320,7 +322,7 @@ def test_states_that_cannot_be_are_refused_and_change_nothing():
     with pytest.raises(IKError, match="no state 'AWAY'; there are PIN, REACH, FOLLOW, OFF"):
         posing.set_state(armature, index, 'AWAY')
     aim = posing.add_effector(armature, "head", kind='AIM')
-    with pytest.raises(IKError, match="'head.001' cannot follow, its kind does not say|'head' cannot follow"):
+    with pytest.raises(IKError, match="cannot follow, its kind does not say where its bone is"):
         posing.set_state(armature, aim, 'FOLLOW')
     assert armature.poise.effectors[aim].state == 'REACH'
     assert states(armature)["hips"] == 'FOLLOW'
@@ -337,7 +339,7 @@ def test_a_hand_keeps_its_orientation_on_request_and_its_wrist_is_relaxed_otherw
             assert bpy.ops.poise.keep_orientation.poll()
             posing.keep_orientation(armature, index, True)
         was = np.array(armature.pose.bones["hand.L"].matrix)[:3, :3]
-        solved(armature, place(armature, "hand.L") + (0.2, -0.2, 0.7))
+        solved(armature, place(armature, "hand.L") + np.array((0.2, -0.2, 0.7)))
         hand = matrices(armature)[list(armature.pose.bones.keys()).index("hand.L"), :3, :3]
         turned = float(np.degrees(np.arccos(np.clip(0.5 * (np.trace(was.T @ hand) - 1.0), -1.0, 1.0))))
         wrist = float(np.degrees(armature.pose.bones["hand.L"].matrix_basis.to_quaternion().angle))

@@ -2,9 +2,8 @@
 """What joints prefer, from recorded motion: their stiffness, and their angles in a natural pose.
 
 `recorded` has for each part of the body the mean of its turn and its deviations, in axes of the body
-(`anatomy`). The means together are one pose, whatever pose a rig has at rest, and a part of each a pose at ease. In
-the former the angle of
-channel c turns the bone about an axis e_c; the channel resists by
+(`anatomy`), whatever pose a rig has at rest. Where a joint has its mean turn the angle of channel c turns the
+bone about an axis e_c; the channel resists by
 
     k_c = V Σ_a (e_c · a)² / σ_a²,
 

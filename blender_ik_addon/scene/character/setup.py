@@ -30,7 +30,7 @@ from ..armature.role_table import read_character, recognise_roles, write_table
 from ..armature.switches import switch_over
 from ..effectors.effectors import check_present, target_of
 from ..effectors.entries import add_effector, collection_of, free_name, hold, make_target, remove_effector
-from ..effectors.transforms import attach
+from ..effectors.transforms import attach, note_place
 from ..live import following
 from ..properties.effector_properties import POISE_PG_effector
 from ..properties.naming import follow_names
@@ -379,6 +379,8 @@ class _Effectors:
             entry = next(entry for entry in self._entries if entry.part == part.name)
             if part.name in self.added and entry.state == 'REACH' and part.state != 'REACH':
                 hold(self._object, entry, part.state)
+            elif entry.state in {'PIN', 'FOLLOW'}:
+                note_place(entry)
 
     def _find(self, part: Part, bone: str) -> int | None:
         """Return the effector of a part, or one made by hand for the same bone and of the same kind."""

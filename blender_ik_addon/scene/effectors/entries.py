@@ -133,7 +133,7 @@ def make_target(armature_object: Object, index: int) -> Object:
     """
     entry, label = _entry_at(armature_object, index)
     kind = KINDS[entry.kind]
-    if kind.target_use(entry) == 'NONE':
+    if kind.target_use(entry) == 'NONE' and not (kind.pinnable and entry.pinned):
         raise IKError(f"{label} follows no target: it needs none")
     before, rows = (entry.target, entry.target_bone), len(entry.others)
     try:
@@ -203,7 +203,8 @@ def set_state(armature_object: Object, index: int, state: str) -> None:
             kinds = ", ".join(other.item[0] for other in KINDS.values() if other.pinnable)
             cannot, do = ("be pinned", "pin") if state == 'PIN' else ("follow", "choose")
             raise IKError(
-                f"{label} cannot {cannot}, its kind does not say where its bone is: {do} one of the kinds {kinds}"
+                f"{label} cannot {cannot}, its kind does not say where its bone is: {do} one of the kinds "
+                f"{kinds}"
             )
         if state == 'FOLLOW' and target_of(entry) is not None and is_taken(armature_object, entry):
             raise IKError(
@@ -291,9 +292,9 @@ def keep_orientation(armature_object: Object, index: int, keeps: bool) -> None:
 def add_floor(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
     """Keep bones above one plane below the lowest of them; return those that got an effector for it.
 
-    The plane is an empty that may be moved and turned, and all are above it at first, so nothing moves. Of bones
-    on which the body stands the lower end is kept above it, of others the point that reaches for a target. Bones
-    that have a floor are left out.
+    The plane is an empty that may be moved and turned, and all are above it at first, so nothing moves. Of
+    bones on which the body stands the lower end is kept above it, of others the point that reaches for a
+    target. Bones that have a floor are left out.
 
     Raises:
         IKError: The armature cannot be posed, or there is no such bone.

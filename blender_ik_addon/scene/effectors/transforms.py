@@ -299,9 +299,11 @@ def _bring(
     turns: bool,
 ) -> None:
     """Move a target to a point of a bone, or turn it as the bone is turned, or both."""
-    if target.parent not in {None, armature_object}:
+    if target.parent in {None, armature_object}:
+        now = world_matrix(target)  # where it is, if Blender has not evaluated that yet
+    else:
         bpy.context.view_layer.update()  # its parent may have come along just now
-    now = world_matrix(target)  # of now, where Blender has not evaluated it yet
+        now = np.array(target.matrix_world)
     wanted = now.copy()
     if moves:
         wanted[:3, 3] = points_of(world_from_bone, point)

@@ -36,7 +36,7 @@ def convert(armature_object: Object) -> None:
 def _convert_all(*_: object) -> None:
     """Do so for all armatures of the file, or those that were linked or appended."""
     for candidate in bpy.data.objects:
-        if candidate.type == 'ARMATURE':
+        if candidate.type == 'ARMATURE' and candidate.is_property_set("poise"):
             convert(candidate)
 
 

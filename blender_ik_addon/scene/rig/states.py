@@ -10,20 +10,25 @@ A target that others have moved is Reach from then on (`effectors.present_state`
 solve has ended well.
 """
 
+from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from bpy.types import Depsgraph, Object
 
 from ...core.arrays import FloatArray
 from ..armature.armature import world_from_armature
-from ..effectors.effectors import is_taken, target_of
+from ..effectors.effectors import is_taken, read_amounts, target_of, world_from_targets
 from ..effectors.transforms import place_target
 from ..kinds.kinds import Effector
 from ..properties.settings import settings_of
-from .live_state import digest, digest_of_aims, raw_channels
+from .live_state import DIGEST_SIZE, digest, raw_channels
+
+SAME_AIMS: Final = 1e-4
+"""Difference of an entry of a target's matrix [1, m], of its size and 1, that is rounding: far from the
+world's origin single precision has no more."""
 
 
 def held_from_now(
@@ -33,7 +38,10 @@ def held_from_now(
 
     A pinned bone of which nobody has noted where it is held is held where it is, too.
     """
-    same = _left(armature_object, effectors, depsgraph) == settings_of(armature_object).followed
+    if all(effector.state == 'REACH' for effector in effectors):
+        return tuple(effectors)
+    now = _left(armature_object, effectors, depsgraph)
+    same = _is_left(now, settings_of(armature_object).followed)
     return tuple(
         replace(effector, pin=_bone_now(armature_object, effector, depsgraph))
         if effector.state != 'REACH' and (effector.pin is None or (effector.follows and not same))
@@ -62,9 +70,30 @@ def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph)
 
 
 def _left(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> str:
-    """What is noted of targets and pose when a solve has ended, in hexadecimal digits."""
-    aims = digest_of_aims(armature_object, effectors, depsgraph)
-    return digest(aims, raw_channels(armature_object).tobytes()).hex()
+    """What is noted of targets and pose when a solve has ended: a digest, and numbers that may be inexact.
+
+    Targets count in armature space: where the whole character is moved nothing changes for it.
+    """
+    aimed = [replace(e, pin=None) if e.follows else e for e in effectors]
+    matrix, _ = world_from_armature(armature_object.evaluated_get(depsgraph))
+    targets = world_from_targets(armature_object, [e for e in aimed if not e.follows], depsgraph)
+    influences, lengths = read_amounts(armature_object, aimed, depsgraph)
+    numbers = np.concatenate([(np.linalg.inv(matrix) @ targets).ravel(), influences, lengths])
+    nameless = [replace(e, name="", target="", target_bone="") for e in aimed]
+    settings = settings_of(armature_object)
+    own = digest(
+        repr((nameless, settings.method, settings.move_root)), raw_channels(armature_object).tobytes()
+    )
+    return f"{own.hex()}{b64encode(numbers.astype('<f4').tobytes()).decode()}"
+
+
+def _is_left(now: str, before: str) -> bool:
+    """Whether what is noted is the same but for rounding."""
+    digits = 2 * DIGEST_SIZE
+    if now[:digits] != before[:digits] or len(now) != len(before):
+        return False
+    numbers, others = (np.frombuffer(b64decode(text[digits:]), dtype="<f4") for text in (now, before))
+    return bool((np.abs(numbers - others) <= SAME_AIMS * (1.0 + np.abs(others))).all())
 
 
 def note_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
@@ -84,8 +113,8 @@ def end_solve(
     depsgraph: Depsgraph,
     bones: FloatArray,
     names: Sequence[str],
-) -> None:
-    """Note what a solve has come to, and bring targets of what follows to their bones.
+) -> bool:
+    """Note what a solve has come to, and bring targets of what follows to their bones; whether any moved.
 
     Args:
         armature_object: The armature object, posed.
@@ -96,10 +125,12 @@ def end_solve(
     """
     note_held(armature_object, effectors)
     matrix, _ = world_from_armature(armature_object.evaluated_get(depsgraph))
-    for effector in effectors:
-        if effector.follows:
-            bring_handle(armature_object, effector, matrix @ bones[names.index(effector.bone)])
-    settings_of(armature_object).followed = _left(armature_object, effectors, depsgraph)
+    following = [effector for effector in effectors if effector.follows]
+    for effector in following:
+        bring_handle(armature_object, effector, matrix @ bones[names.index(effector.bone)])
+    if any(effector.state != 'REACH' for effector in effectors):
+        settings_of(armature_object).followed = _left(armature_object, effectors, depsgraph)
+    return bool(following)
 
 
 def bring_handle(armature_object: Object, effector: Effector, world_from_bone: FloatArray) -> None:
