@@ -350,3 +350,42 @@ def test_a_pose_that_is_taken_back_under_a_tool_takes_targets_back() -> None:
             assert degrees == 0.0 or distance(figure, "hand.L") < NEAR
     assert tuple(target.location) == before
     assert figure.poise.last_message == shown
+
+
+def test_a_natural_body_hangs_its_arms_and_keeps_its_feet() -> None:
+    figure = figure_set_up()
+    for name in ("hand.L", "hand.R"):
+        figure.poise.effectors[name].enabled = False
+    before = {side: figure.pose.bones[f"foot.{side}"].head.copy() for side in "LR"}
+    report = posing.make_natural(figure)
+    assert report is not None and report.reached
+    bpy.context.view_layer.update()
+    bones = figure.pose.bones
+    for side in "LR":
+        assert (bones[f"foot.{side}"].head - before[side]).length < NEAR
+        arm = bones[f"forearm.{side}"].head - bones[f"upper_arm.{side}"].head
+        assert -arm.z > 0.9 * arm.length
+    at_ease = matrices(figure)
+    posing.solve_pose(figure)
+    np.testing.assert_allclose(matrices(figure), at_ease, rtol=0.0, atol=SHOWN)
+
+
+def test_a_limb_that_hangs_leaves_the_rest_of_the_body() -> None:
+    figure = figure_set_up()
+    figure.poise.effectors["hand.L"].enabled = False
+    others = [bone.name for bone in figure.pose.bones if not bone.name.endswith(".L")]
+    before = {name: np.array(figure.pose.bones[name].matrix) for name in others}
+    posing.make_natural(figure, ["hand.L"])
+    bpy.context.view_layer.update()
+    for name in others:
+        np.testing.assert_allclose(figure.pose.bones[name].matrix, before[name], rtol=0.0, atol=1e-3)
+    arm = figure.pose.bones["forearm.L"].head - figure.pose.bones["upper_arm.L"].head
+    assert -arm.z > 0.9 * arm.length
+
+
+def test_a_natural_pose_is_refused_where_none_is_known() -> None:
+    figure = figure_set_up()
+    before = matrices(figure)
+    with pytest.raises(IKError, match="no natural pose is known"):
+        posing.make_natural(figure, ["heel.02.L"])
+    np.testing.assert_array_equal(matrices(figure), before)
