@@ -104,8 +104,10 @@ def test_further_targets_do_as_the_others():
     posing.add_effector(armature, "hand.L")
     assert not goes_along(armature) and armature.poise.effectors[0].target.parent is None
     posing.setup_character(armature)
-    head = armature.poise.effectors[posing.add_effector(armature, "head", kind='AIM')]
-    floor = armature.poise.effectors[posing.add_effector(armature, "foot.L", kind='FLOOR')]
+    # Indices first: adding moves the list in memory, and entries that are kept are not there any more.
+    added = [posing.add_effector(armature, "head", kind='AIM')]
+    added.append(posing.add_effector(armature, "foot.L", kind='FLOOR'))
+    head, floor = (armature.poise.effectors[index] for index in added)
     assert head.target.parent == armature and floor.target.parent is None
     assert [target.name for target in staying_behind(armature)] == ["humanoid hand.L"]
 
