@@ -165,7 +165,7 @@ def make_natural(armature_object: Object, bones: Iterable[str] | None = None) ->
     with set_up_restored_on_error(armature_object):
         if not pose_naturally(armature_object, bones):
             raise IKError(
-                "no natural pose is known for these bones: it is for the trunk, neck, arms and legs of people. "
+                "no natural pose is known for these bones: it is for trunk, neck, arms and legs of people. "
                 "Look at their roles in the table, and whether they may turn"
             )
         bpy.context.view_layer.update()

@@ -37,8 +37,8 @@ aside the joint that is farthest from it turns most; this makes up for some of t
 
 EASE: Final = 0.3
 """Part of the mean turn that is left where people stand at ease [1]. In the frames of the recordings in which
-they do, with straight legs and hanging arms, it is 0.35 of a trunk, 0.31 of upper arms, 0.35 of forearms, 0.05
-of thighs and 0.24 of shins."""
+they do, with straight legs and hanging arms, it is 0.35 of a trunk, 0.31 of upper arms, 0.35 of forearms,
+0.05 of thighs and 0.24 of shins."""
 
 
 def natural_pose(skeleton: Skeleton, character: Character) -> Mapping[int, FloatArray]:

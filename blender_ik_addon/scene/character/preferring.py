@@ -53,8 +53,8 @@ def pose_naturally(armature_object: Object, bones: Iterable[str] | None = None) 
     """Turn bones as they are in a natural pose, and let them prefer that; return which.
 
     Args:
-        bones: Each stands for the limb that it is in, the trunk and the neck too; all for None. Bones for which
-            no natural angles are known stay as they are.
+        bones: Each stands for the limb that it is in, the trunk and the neck too; all for None. Bones for
+            which no natural angles are known stay as they are.
 
     Raises:
         IKError: The armature cannot be posed, or has no such bone.

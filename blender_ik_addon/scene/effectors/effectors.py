@@ -130,7 +130,7 @@ def is_taken(armature_object: Object, entry: Following) -> bool:
 
 
 def has_own_place(armature_object: Object, entry: Following) -> bool:
-    """Whether the own channels of a target say where it is, beside the armature object that takes it along."""
+    """Whether a target is where its own channels say, and where the armature object takes it."""
     target: Any = entry.target
     deltas = [*target.delta_location, *target.delta_rotation_euler, *target.delta_rotation_quaternion[1:]]
     return not (is_taken(armature_object, entry) or any(deltas) or target.rigid_body is not None)

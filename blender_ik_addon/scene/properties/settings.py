@@ -186,7 +186,7 @@ class POISE_PG_armature(Declared, PropertyGroup):
     bake_end: int = whole("End Frame", default=250)("Last frame to bake")
     live: bool = flag("Live", update=_live_switched)("Keep solving while targets move")
     fk_moves_targets: bool = flag("FK Moves Targets", default=True)(
-        "While Live is on, posing a bone by hand takes the targets of it and of what hangs on it along; pinned "
+        "While Live is on, posing a bone by hand takes targets of it, and of what hangs on it, along; pinned "
         "bones stay pinned"
     )
     live_memory: Sequence[int] = wholes("Live Memory", size=16, options={'HIDDEN'})(
