@@ -1,38 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rigify's basic human from rest to drawn poses, ours against Blender's own IK: scripts/bench-rig.
 
-    scripts/bench-rig [--poses N] [--only WORD] [--markdown FILE]
-
-Poses are drawn at random inside limits; hips are moved and turned as well. Hands, feet and head of such a
-pose, place and orientation, are the targets. Nothing else of it is known to a solver, which begins in the
-rest pose. What it did is read from Blender's evaluated matrices, here and not by the add-on. Each pose is
-inside the limits as the add-on takes them and as Blender's IK takes them, so both could reach all targets.
-
-Blender's IK turns the root bone but never moves it, so that hardly any of these targets is in its reach. It
-is therefore also given the hips where they belong, and so is ours, for comparison.
+What is measured is told on the page, `pages/rig.md`.
 """
 
 from __future__ import annotations
 
-import json
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import degrees, radians
-from pathlib import Path
+from math import radians
+from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
-from unittest.mock import patch
 
 import bpy
 import numpy as np
 from bpy.types import Object
 from mathutils import Matrix
 
-from benchmarks.page import VERDICTS, Columns, arguments, listed, progress, publish, tabled
+from benchmarks.page import arguments, measured, publish, stored
 from benchmarks.rigs import FloatArray, add_on, basic_human
-from blender_ik_addon.core.model.euler import order_index
-from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_euler
+from benchmarks.timing import timed, watching
+from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_euler, order_index
 from blender_ik_addon.scene import posing
 
 SEED: Final = 1
@@ -47,9 +36,10 @@ MATRIX_SLACK: Final = 1e-3
 
 WANTED: Final = 0.99  # Part of the poses to be reached [1]
 HIPS: Final = "spine"
-EFFECTORS: Final = ("foot.L", "foot.R", "hand.L", "hand.R", "spine.006")
-CHAINS: Final = {"foot.L": 3, "foot.R": 3, "hand.L": 4, "hand.R": 4, "spine.006": 6}
+DATA: Final = stored("bench_rig")
+CHAINS: Final[dict[str, int]] = DATA["chains"]
 """Bones from each effector to the thigh, the shoulder and the first bone above the hips."""
+EFFECTORS: Final = tuple(CHAINS)
 
 ORDER: Final = "YZX"
 """Rotation mode of the limited bones: twist first, then sideways, then about x. The angle in the middle, that
@@ -68,25 +58,18 @@ class Limits(NamedTuple):
     ranges: tuple[Range | None, Range | None, Range | None]
     what: str  # Of the body, in its own words; all that the three ranges add up to
 
-
-def read_limits() -> Iterator[Limits]:
-    """Those of `rig_limits.json`, then their mirror images; every range contains 0, as Blender demands."""
-    entries = json.loads(Path(__file__).with_name("rig_limits.json").read_text(encoding="utf-8"))
-    for side, sign in ((".L", 1.0), (".R", -1.0)):
-        for entry in entries:
-            if side == ".L" or entry["bone"].endswith(".L"):
-                x, y, z = (entry[axis] for axis in "xyz")
-                # On the right turns about y and z go the other way.
-                y, z = (None if of is None else tuple(sorted(sign * end for end in of)) for of in (y, z))
-                bone = entry["bone"].replace(".L", side)
-                yield Limits(bone, (None if x is None else tuple(x), y, z), entry["meant as"])
+    @property
+    def cells(self) -> str:
+        """The ranges as cells of a table."""
+        return " | ".join("–" if of is None else f"{of[0]:g} … {of[1]:g}" for of in self.ranges)
 
 
-LIMITS: Final = tuple(read_limits())
+LIMITS: Final = tuple(Limits(**limits) for limits in DATA["limits"])
+"""Of both sides; on the right turns about y and z go the other way. All contain 0, as Blender demands."""
 
-HIPS_PLACES: Final[tuple[Range, Range, Range]] = ((-0.5, 0.5), (-0.5, 0.3), (-0.5, 0.5))
+HIPS_PLACES: Final[list[Range]] = DATA["hips_places"]
 """How far the hips move along their own axes: left, up, forward [m]."""
-HIPS_TURNS: Final[tuple[Range, Range, Range]] = ((-60, 60), (-180, 180), (-30, 30))
+HIPS_TURNS: Final[list[Range]] = DATA["hips_turns"]
 """How far they turn about them: to bend, to turn round, to lean [°]."""
 HIPS_ORDER: Final = "XZY"  # In which they are drawn: first the bend, last the turn
 LOCKED: Final = 1e-6  # What counts as no turn about a locked axis [rad]
@@ -212,9 +195,9 @@ class Outcome:
     """Largest excess over a limit as the solver takes limits [rad]; at most 0 inside."""
     channels_beyond: float
     """The same of the angles about x, y and z [rad]."""
-    solve_time: float = 0.0
+    solve_time: float | None = None
     """Of the solver alone [s], where it can be told."""
-    iterations: int = 0
+    iterations: int | None = None
     message: str = ""
 
     @property
@@ -258,24 +241,11 @@ def solve_ours(figure: Any, targets: FloatArray, hips: DrawnPose | None) -> Outc
     """Solve one pose from rest through the script door, targets (E, 4, 4); the hips begin as in `hips`."""
     put(figure, hips, hips_alone=True)
     aim((effector.target for effector in figure.poise.effectors), targets)
-    times: list[float] = []
-    iterations: list[int] = []
-    solve = posing.solve
-
-    def watched(*arguments: Any, **options: Any) -> Any:
-        began = time.process_time()
-        solution = solve(*arguments, **options)
-        times.append(time.process_time() - began)
-        iterations.append(solution.iterations)
-        return solution
-
-    with patch.object(posing, "solve", watched):
-        began = time.process_time()
-        report = posing.solve_pose(figure)
-        seconds = time.process_time() - began
+    with watching(posing, "solve") as solves:
+        report, seconds = timed(posing.solve_pose, figure)
     beyond = beyond_limits(np.array([figure.pose.bones[limits.bone].rotation_euler[:] for limits in LIMITS]))
-    found = misses(figure, targets)
-    return Outcome(*found, seconds, beyond, beyond, sum(times), sum(iterations), report.message)
+    iterations, times = (sum(part) for part in zip(*solves, strict=True))
+    return Outcome(*misses(figure, targets), seconds, beyond, beyond, times, iterations, report.message)
 
 
 # Blender's
@@ -285,23 +255,15 @@ class Setting(NamedTuple):
     """A way to set up Blender's own IK."""
 
     label: str
-    solver: str = 'LEGACY'  # 'LEGACY' is what Blender calls Standard
-    tree: bool = True
+    solver: str  # 'LEGACY' is what Blender calls Standard
+    tree: bool
     """Whether each chain goes to the root, so that they share the spine; otherwise see `CHAINS`."""
-    hips_placed: bool = False  # Whether the hips are where they belong beforehand
-    part: float = 1.0
+    hips_placed: bool  # Whether the hips are where they belong beforehand
+    part: float
     """Of the poses that are tried [1]: few are enough to show that none is reached, and these are slow."""
 
 
-SETTINGS: Final = (
-    Setting("Blender, Standard, a chain for each limb", tree=False),
-    Setting("Blender, Standard, whole tree", part=0.2),
-    Setting("Blender, iTaSC, whole tree", solver='ITASC', part=0.2),
-    Setting("Blender, Standard, a chain for each limb, hips placed", tree=False, hips_placed=True),
-    Setting("Blender, Standard, whole tree, hips placed", hips_placed=True),
-    Setting("Blender, iTaSC, whole tree, hips placed", solver='ITASC', hips_placed=True),
-)
-
+SETTINGS: Final = tuple(Setting(**setting) for setting in DATA["settings"])
 BLENDER_ITERATIONS: Final = 500  # The default of the constraint; iTaSC is given as many
 ITASC_PRECISION: Final = 1e-4
 """To which iTaSC solves [1]; its default, 0.005, is coarser than what is wanted here."""
@@ -346,9 +308,8 @@ def solve_blenders(
     lengths = np.array([figure.data.bones[name].length for name in EFFECTORS])
     ends[:, :3, 3] += lengths[:, None] * targets[:, :3, 1]
     aim(tails.values(), ends)
-    began = time.process_time()
-    bpy.context.evaluated_depsgraph_get().update()
-    seconds, turns = time.process_time() - began, own_turns(figure)
+    _, seconds = timed(lambda: bpy.context.evaluated_depsgraph_get().update())
+    turns = own_turns(figure)
     beyond = max(map(beyond_for_blender, LIMITS, turns))
     channels = beyond_limits(euler_from_matrix(turns, order_index(ORDER)))
     return Outcome(*misses(figure, targets), seconds, beyond, channels)
@@ -364,7 +325,7 @@ class Row:
     """One solver over its poses."""
 
     label: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: list[Outcome]
     slack: float = MATRIX_SLACK  # Up to which an excess over a limit is no violation [rad]
     hips_placed: bool = False
 
@@ -374,45 +335,43 @@ class Row:
 
     @property
     def inside(self) -> float:
-        """Part of the poses that are reached inside the limits [%]."""
-        return 100.0 * float(np.mean(self.values("reached") & (self.values("beyond") <= self.slack)))
+        """Part of the poses that are reached inside the limits [1]."""
+        return float(np.mean(self.values("reached") & (self.values("beyond") <= self.slack)))
 
     @property
     def time(self) -> float:
-        """Median for a pose [ms]."""
-        return 1e3 * float(np.median(self.values("whole_time")))
-
-    def exceeding(self, name: str) -> str:
-        """How many poses are beyond limits, and by how much at most."""
-        beyond = self.values(name)
-        return f"{(beyond > self.slack).sum()} (by {degrees(max(float(beyond.max()), 0.0)):.2g}°)"
-
-    def missed(self, of: Callable[[FloatArray], Any]) -> str:
-        """The worst effector of each pose, the median or the largest of that."""
-        distance, angle = (of(self.values(name).max(axis=1)) for name in ("distances", "angles"))
-        return f"{1e3 * distance:.3g} mm, {degrees(angle):.2g}°"
+        """Median for a pose [s]."""
+        return float(np.median(self.values("whole_time")))
 
     @property
-    def alone(self) -> str:
-        """The solver's own part, where it can be told."""
-        if not self.label.startswith(OURS):
-            return "–"
-        median = 1e3 * np.median(self.values("solve_time"))
-        return f"{median:.1f} ({np.median(self.values('iterations')):.0f} iterations)"
+    def reaches(self) -> bool:
+        """Whether that is as much as is wanted of ours."""
+        return self.inside >= WANTED
 
+    @property
+    def keeps(self) -> bool:
+        """Whether no pose is beyond a limit."""
+        return self.over[0] == 0
 
-COLUMNS: Final[Columns[Row]] = (
-    ("solver", lambda row: row.label),
-    ("poses", lambda row: str(len(row.outcomes))),
-    ("reached", lambda row: f"{100.0 * row.values('reached').mean():.1f} %"),
-    ("of that inside limits", lambda row: f"{row.inside:.1f} %"),
-    ("worst miss of a pose, median", lambda row: row.missed(np.median)),
-    ("largest", lambda row: row.missed(np.max)),
-    ("ms a pose, median (mean)", lambda row: f"{row.time:.1f} ({1e3 * row.values('whole_time').mean():.1f})"),
-    ("of that solver", lambda row: row.alone),
-    ("beyond limits", lambda row: row.exceeding("beyond")),
-    ("channels beyond", lambda row: row.exceeding("channels_beyond")),
-)
+    @property
+    def worst(self) -> SimpleNamespace:
+        """Of the worst effector of each pose: distances [m] and angles [rad], (P,) each."""
+        distances, angles = (self.values(name).max(axis=1) for name in ("distances", "angles"))
+        return SimpleNamespace(distances=distances, angles=angles)
+
+    @property
+    def over(self) -> tuple[int, float]:
+        """How many poses are beyond limits, and by how much at most [rad]."""
+        return self._exceeding("beyond")
+
+    @property
+    def channels_over(self) -> tuple[int, float]:
+        """The same of their channels."""
+        return self._exceeding("channels_beyond")
+
+    def _exceeding(self, name: str) -> tuple[int, float]:
+        beyond = self.values(name)
+        return int((beyond > self.slack).sum()), max(float(beyond.max()), 0.0)
 
 
 def rows(poses: int, only: str) -> Iterator[Row]:
@@ -425,7 +384,7 @@ def rows(poses: int, only: str) -> Iterator[Row]:
     for label, placed in ((OURS, False), (OURS_PLACED, True)):
         if only in label:
             found = [solve_ours(figure, targets[i], drawn[i] if placed else None) for i in range(poses)]
-            yield Row(label, tuple(found), slack=LIMIT_SLACK, hips_placed=placed)
+            yield Row(label, found, slack=LIMIT_SLACK, hips_placed=placed)
     for setting in SETTINGS:
         if only in setting.label:
             placed = setting.hips_placed
@@ -436,87 +395,41 @@ def rows(poses: int, only: str) -> Iterator[Row]:
                     solve_blenders(figure, tails, targets[i], drawn[i] if placed else None)
                     for i in range(max(1, round(poses * setting.part)))
                 ]
-            yield Row(setting.label, tuple(found), hips_placed=placed)
-
-
-def verdicts(measured: Sequence[Row]) -> list[tuple[str, bool | None]]:
-    """What is wanted of ours and whether it is so; None where it is no more than said."""
-    of_label = {row.label: row for row in measured}
-    if OURS not in of_label:
-        return []
-    ours = of_label[OURS]
-    beyond = int((ours.values("beyond") > LIMIT_SLACK).sum())
-    found: list[tuple[str, bool | None]] = [
-        (f"{ours.inside:.1f} % of the poses reached, wanted {WANTED:.0%}", ours.inside >= 100.0 * WANTED),
-        (f"{beyond} poses beyond a limit by more than {LIMIT_SLACK:g} rad, wanted 0", beyond == 0),
-    ]
-    theirs = [row for row in measured if not row.label.startswith(OURS)]
-    alike, helped = ([row for row in theirs if row.hips_placed is placed] for placed in (False, True))
-    if alike:
-        fastest = min(alike, key=lambda row: row.time)
-        what = f"{fastest.time:.1f}: the fastest setting of Blender's IK for the same task ({fastest.label})"
-        found.append((f"{ours.time:.1f} ms a pose, wanted less than {what}", ours.time < fastest.time))
-    if helped and OURS_PLACED in of_label:
-        best, placed = max(helped, key=lambda row: row.inside), of_label[OURS_PLACED]
-        what = f"Blender's IK at best {best.inside:.1f} % in {best.time:.1f} ms ({best.label})"
-        found.append((f"hips placed: {placed.inside:.1f} % in {placed.time:.1f} ms, {what}", None))
-    return found
-
-
-def failures(measured: Sequence[Row]) -> list[str]:
-    """A line for each pose of ours that is missed: its number, by how much, what the solver says."""
-    return [
-        f"{number}: {outcome.distances.max() * 1e3:.3g} mm, {degrees(outcome.angles.max()):.2g}°, "
-        f"{outcome.iterations} iterations; {outcome.message}"
-        for row in measured
-        if row.label == OURS
-        for number, outcome in enumerate(row.outcomes)
-        if not outcome.reached
-    ]
-
-
-def span(limits: Limits, axis: int) -> str:
-    """A range of a bone."""
-    of = limits.ranges[axis]
-    return "–" if of is None else f"{of[0]:g} … {of[1]:g}"
-
-
-LIMIT_COLUMNS: Final[Columns[Limits]] = (
-    ("bone", lambda limits: limits.bone),
-    ("x [°]", lambda limits: span(limits, 0)),
-    ("y [°]", lambda limits: span(limits, 1)),
-    ("z [°]", lambda limits: span(limits, 2)),
-    ("meant as", lambda limits: limits.what),
-)
+            yield Row(setting.label, found, hips_placed=placed)
 
 
 def main() -> int:
     """Run the bench; the exit code is 0 whatever it measures."""
-    parser = arguments("scripts/bench-rig", __doc__)
-    parser.add_argument("--poses", type=int, default=POSES, help=f"how many are drawn (default {POSES})")
-    parser.add_argument("--only", default="", metavar="WORD", help="solvers whose name has this, e.g. Poise")
-    options = parser.parse_args()
-    measured: list[Row] = []
-    with add_on():
-        for row in rows(options.poses, options.only):
-            measured.append(row)
-            progress(f"{row.label}: {row.inside:.1f} % reached")
-    missed = failures(measured)
-    publish(
-        options.markdown,
-        "rig",
+    options = arguments(
         "scripts/bench-rig",
-        [f"{VERDICTS[met]}: {what}" for what, met in verdicts(measured)],
-        mm=f"{LARGEST_DISTANCE * 1e3:g}",
-        deg=f"{degrees(LARGEST_ANGLE):g}",
-        iterations=str(BLENDER_ITERATIONS),
-        precision=f"{ITASC_PRECISION:g}",
-        ours=f"{LIMIT_SLACK:g}",
-        theirs=f"{MATRIX_SLACK:g}",
-        table=tabled(COLUMNS, measured),
-        missed=f"\nMissed by Poise, with their numbers:\n\n{listed(missed)}\n" if missed else "",
-        limits=tabled(LIMIT_COLUMNS, [of for of in LIMITS if not of.bone.endswith(".R")]),
-        order=ORDER,
-        poses=str(options.poses),
+        __doc__,
+        poses=(POSES, "how many are drawn"),
+        only=("", "solvers whose name has this, e.g. Poise"),
+    ).parse_args()
+    with add_on():
+        solvers = measured(rows(options.poses, options.only), "{row.label}: {row.inside:% .1f} % reached")
+    ours, placed = ([row for row in solvers if row.label == label] for label in (OURS, OURS_PLACED))
+    theirs = [row for row in solvers if not row.label.startswith(OURS)]
+    alike = sorted((row for row in theirs if not row.hips_placed), key=lambda row: row.time)
+    helped = sorted((row for row in theirs if row.hips_placed), key=lambda row: -row.inside)
+    missed = [
+        SimpleNamespace(number=number, pose=pose)
+        for row in ours
+        for number, pose in enumerate(row.outcomes)
+        if not pose.reached
+    ]
+    publish(
+        options,
+        "rig",
+        globals(),
+        rows=solvers,
+        ours=ours,
+        placed=placed,
+        fastest=alike[:1] if ours else [],
+        faster=bool(ours and alike) and ours[0].time < alike[0].time,
+        best=helped[:1] if placed else [],
+        missed=missed,
+        any_missed=missed[:1],
+        limits=[of for of in LIMITS if not of.bone.endswith(".R")],
     )
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,12 +20,10 @@ PALETTE: Final = 160
 """Colours of a picture: lines need few, and a picture with a palette has a third of the size."""
 
 
-def panels(
-    size: tuple[float, float], rows: int = 1, columns: int = 1, **more: Any
-) -> tuple[Figure, list[Axes]]:
+def panels(size: tuple[float, float], rows: int, columns: int) -> tuple[Figure, list[Axes]]:
     """An empty figure of a size [inch] and its panels, row by row."""
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
-    return figure, list(np.ravel(figure.subplots(rows, columns, squeeze=False, **more)))
+    return figure, list(np.ravel(figure.subplots(rows, columns, squeeze=False)))
 
 
 def save(figure: Figure, path: Path, dpi: int = 100) -> None:

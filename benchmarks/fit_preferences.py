@@ -21,8 +21,8 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.natural_clips import Recording, clips, files
 from benchmarks.page import arguments, progress
+from benchmarks.recordings import Recording, clips
 from benchmarks.rigs import add_on
 from blender_ik_addon.core import Skeleton
 from blender_ik_addon.core.arrays import FloatArray
@@ -117,10 +117,8 @@ class Clip:
 
 def read(data: Path, frames: int, only: str = "") -> Iterator[tuple[Recording, Clip]]:
     """Every clip in a folder, of no more than some frames each, and what the fit takes of it."""
-    for path in files(data):
-        name = path.relative_to(data).as_posix()
-        for recording in clips(data, frames, name) if only in name else ():
-            yield recording, Clip(source_of(name), turns_of(recording))
+    for recording in clips(data, frames, only):
+        yield recording, Clip(source_of(recording.file), turns_of(recording))
 
 
 def folds(clips_: Sequence[Clip]) -> dict[str, dict[Role, Turns]]:
@@ -238,11 +236,13 @@ def module(table: Mapping[Role, Turns], all_clips: Sequence[Clip]) -> str:
 
 def main() -> int:
     """Fit. Returns the exit code: 1 when there is no clip."""
-    parser = arguments("python -m benchmarks fit_preferences", __doc__)
-    parser.add_argument("--data", type=Path, metavar="DIR", required=True, help="folder with clips")
-    parser.add_argument("--frames", type=int, default=FRAMES, help=f"most of a clip (default {FRAMES})")
-    parser.add_argument("--write", action="store_true", help="write core/character/recorded.py")
-    options = parser.parse_args()
+    options = arguments(
+        "python -m benchmarks fit_preferences",
+        __doc__,
+        data=(..., "folder with clips"),
+        frames=(FRAMES, "most of a clip"),
+        write=(False, "write core/character/recorded.py"),
+    ).parse_args()
     with add_on():
         found = [clip for _, clip in read(options.data, options.frames)]
     if not found:

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measure how time and memory grow with bones, effectors and frames: scripts/bench --growth.
 
-    scripts/bench --growth [--only SERIES] [--markdown FILE]
-
 Rig, motion, measures and verdict are told on the page, `pages/growth.md`.
 """
 
 from __future__ import annotations
 
 import gc
-import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.page import Columns, arguments, listed, progress, publish, tabled
+from benchmarks.page import arguments, measured, publish, stored
+from benchmarks.timing import timed
 from blender_ik_addon.core import (
     Pose,
     Problem,
@@ -37,8 +35,6 @@ ARC: Final = radians(60.0)
 BEND: Final = radians(60.0)  # About how far a limb bends as a whole [rad]
 CYCLE: Final = 250  # Frames in which a motion makes its ½ to 2 turns; ten seconds at 25 frames a second
 TOLERANCE: Final = 1e-3  # [m]
-PLACED_AT_ONCE: Final = 1000
-"""Frames for which targets are placed at once, so that drawing them takes no memory to speak of."""
 
 SEED: Final = 1
 RUNS: Final = 3
@@ -49,18 +45,8 @@ FLAT: Final = 32.0
 
 FILLED: Final = 1000  # Frames with which all that is filled once is full, so that memory is judged from there
 
-SERIES: Final = {
-    "bones": (10, 30, 100, 300),
-    "effectors": (1, 2, 4, 8, 16, 32, 64),
-    "frames": (100, 1000, 10_000),
-}
-FIXED: Final = {
-    "bones": {"effectors": 4, "frames": 100},
-    # Two bones for each limb and for the spine where there are the most effectors.
-    "effectors": {"bones": 130, "frames": 100},
-    "frames": {"bones": 10, "effectors": 2},
-}
-"""What does not vary in each series."""
+SERIES: Final = stored("growth")
+"""What varies in each, and what does not; two bones for each limb where there are the most effectors."""
 
 
 @dataclass(frozen=True)
@@ -78,37 +64,10 @@ class Case:
         """The value of what varies."""
         return int(getattr(self, self.series))
 
-    def __str__(self) -> str:
-        words = "with" if self.preferred else "without"
-        return f"{self.bones} bones, {self.effectors} effectors, {self.frames} frames {words} preferred pose"
-
-
-@dataclass(frozen=True)
-class Measure:
-    """Result of a case."""
-
-    case: Case
-    seconds: float
-    """Time for a frame [s]."""
-    working: int
-    """Memory beyond targets and result [B]."""
-    result: int
-    """Memory of the result [B]."""
-    solution: SequenceSolution
-
-
-COLUMNS: Final[Columns[Measure]] = (
-    ("bones", lambda m: str(m.case.bones)),
-    ("effectors", lambda m: str(m.case.effectors)),
-    ("frames", lambda m: str(m.case.frames)),
-    ("preferred pose", lambda m: "yes" if m.case.preferred else "no"),
-    ("time a frame", lambda m: f"{1e3 * m.seconds:.3g} ms"),
-    ("µs a bone", lambda m: f"{1e6 * m.seconds / m.case.bones:.3g}"),
-    ("working memory", lambda m: f"{m.working / 1e6:.1f} MB"),
-    ("result", lambda m: f"{m.result / 1e6:.1f} MB"),
-    ("reached", lambda m: f"{100.0 * np.all(m.solution.errors <= TOLERANCE, axis=1).mean():.1f} %"),
-    ("iterations", lambda m: f"{np.median(m.solution.iterations):g} (≤ {max(m.solution.iterations)})"),
-)
+    @property
+    def what(self) -> str:
+        """Whether there is a preferred pose, in words."""
+        return f"{'with' if self.preferred else 'without'} preferred pose"
 
 
 # Rigs and motions
@@ -151,55 +110,55 @@ def targets(
             depth[joint] += depth[parent]
     size = BEND / np.sqrt(depth.max()) * rng.uniform(-1.0, 1.0, (len(skeleton), 3))
     turns, phase = rng.uniform(0.5, 2.0, size.shape), rng.uniform(0.0, 2.0 * np.pi, size.shape)
-    placed = np.empty((frames, len(tips), 3))
-    for first in range(0, frames, PLACED_AT_ONCE):
-        times = np.arange(first, min(first + PLACED_AT_ONCE, frames))[:, None, None] / CYCLE
-        channels = np.zeros((len(times), len(skeleton), 6))
-        channels[:, :, 3:] = size * (np.sin(2.0 * np.pi * turns * times + phase) - np.sin(phase))
-        matrices = forward_kinematics(skeleton, Pose.from_channels(channels)).matrices
-        for number, (joint, point) in enumerate(tips):
-            matrix = matrices[:, skeleton.index(joint)]
-            placed[first : first + len(times), number] = matrix[:, :3, :3] @ point + matrix[:, :3, 3]
-    return placed
+    times = np.arange(frames)[:, None, None] / CYCLE
+    channels = np.zeros((frames, len(skeleton), 6))
+    channels[:, :, 3:] = size * (np.sin(2.0 * np.pi * turns * times + phase) - np.sin(phase))
+    posed = forward_kinematics(skeleton, Pose.from_channels(channels))
+    return np.stack([posed.point(joint, point) for joint, point in tips], axis=1)
 
 
 # Measuring
 
 
-def measure(case: Case) -> Measure:
-    """Solve a case, a few times for its time where it is short, and once more to see its memory."""
-    skeleton, tips = rig(case.bones, case.effectors, preferred=case.preferred)
-    places = targets(skeleton, tips, case.frames, np.random.default_rng(SEED))
+class Measure:
+    """A case, solved a few times for its time where it is short, and once more to see its memory."""
 
-    def solved(frames: int) -> tuple[SequenceSolution, float]:
-        tasks = [
-            ReachPoint(joint=joint, point=point, target=places[:frames, number])
-            for number, (joint, point) in enumerate(tips)
-        ]
-        problem, poses = Problem(skeleton, tuple(tasks)), Pose.rest(skeleton, (frames,))
-        start = time.process_time()
-        solution = solve_sequence(problem, poses, tolerance_position=TOLERANCE)
-        return solution, time.process_time() - start
+    def __init__(self, case: Case) -> None:
+        skeleton, tips = rig(case.bones, case.effectors, preferred=case.preferred)
+        places = targets(skeleton, tips, case.frames, np.random.default_rng(SEED))
 
-    solved(2)  # what is loaded or set up at first use is no part of any frame
-    times: list[float] = []
-    while len(times) < RUNS and (not times or times[0] <= SHORT):
-        times.append(solved(case.frames)[1])
-    gc.collect()
-    tracemalloc.start()
-    solution, _ = solved(case.frames)
-    result, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return Measure(case, float(np.median(times)) / case.frames, peak - result, result, solution)
+        def solved(frames: int) -> tuple[SequenceSolution, float]:
+            tasks = [
+                ReachPoint(joint=joint, point=point, target=places[:frames, number])
+                for number, (joint, point) in enumerate(tips)
+            ]
+            problem, poses = Problem(skeleton, tuple(tasks)), Pose.rest(skeleton, (frames,))
+            return timed(solve_sequence, problem, poses, tolerance_position=TOLERANCE)
+
+        solved(2)  # what is loaded or set up at first use is no part of any frame
+        times: list[float] = []
+        while len(times) < RUNS and (not times or times[0] <= SHORT):
+            times.append(solved(case.frames)[1])
+        gc.collect()
+        tracemalloc.start()
+        solution, _ = solved(case.frames)
+        self.result, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        self.case, self.seconds = case, float(np.median(times)) / case.frames
+        """Time for a frame [s]."""
+        self.working = peak - self.result
+        """Memory beyond targets and result [B]."""
+        self.iterations, self.reached = solution.iterations, np.all(solution.errors <= TOLERANCE, axis=1)
 
 
 def cases(only: str | None = None) -> Iterator[list[Case]]:
     """Of each series, the short ones first, with a preferred pose and without."""
     for preferred in (True, False):
-        for series, sizes in SERIES.items():
+        for series, of in SERIES.items():
             if only in (None, series):
                 yield [
-                    Case(series, preferred=preferred, **(FIXED[series] | {series: size})) for size in sizes
+                    Case(series, preferred=preferred, **(of["fixed"] | {series: size}))
+                    for size in of["sizes"]
                 ]
 
 
@@ -211,39 +170,20 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
-def verdict(points: Sequence[Measure]) -> tuple[str, bool]:
-    """How something grows along a series, in words, and whether it may."""
-    case = points[0].case
-    sizes, seconds = [m.case.size for m in points], [m.seconds for m in points]
-    slope, last = exponent(sizes, seconds), exponent(sizes[-2:], seconds[-2:])
-    of = f"{case.series}, {'with' if case.preferred else 'without'} preferred pose"
-    text = f"{of}: time per frame as the power {slope:.2f}, at the end {last:.2f}"
-    if case.series != "frames":
-        return f"{text} (wanted ≤ 1)", max(slope, last) <= 1.0 + MARGIN
-    memory, full = (points[-1].working - points[-2].working) / (sizes[-1] - sizes[-2]), sizes[-2] >= FILLED
-    wanted = f"memory ≤ {FLAT:g} B" if full else f"memory from {FILLED} frames on"
-    return (
-        f"{text}; {memory:.1f} B of working memory for a further frame (wanted ≤ 0, {wanted})",
-        max(slope, last) <= MARGIN and (memory <= FLAT or not full),
-    )
+class Verdict:
+    """How something grows along a series, and whether it may."""
 
-
-# Showing
-
-
-def summary(measured: Sequence[Measure], verdicts: Sequence[tuple[str, bool]]) -> list[str]:
-    """The figures that matter."""
-    found = [f"{sum(met for _, met in verdicts)} of {len(verdicts)} series grow no faster than they may."]
-    for series in SERIES:
-        points = [m for m in measured if m.case.series == series and m.case.preferred]
-        if len(points) > 1:
-            first, last = points[0], points[-1]
-            found.append(
-                f"From {first.case.size} to {last.case.size} {series}: {1e3 * first.seconds:.3g} to "
-                f"{1e3 * last.seconds:.3g} ms a frame, {first.working / 1e6:.1f} to {last.working / 1e6:.1f} "
-                "MB, with preferred pose."
-            )
-    return found
+    def __init__(self, points: Sequence[Measure]) -> None:
+        self.case, self.first, self.last = points[0].case, points[0], points[-1]
+        sizes, seconds = [m.case.size for m in points], [m.seconds for m in points]
+        self.slope, self.end = exponent(sizes, seconds), exponent(sizes[-2:], seconds[-2:])
+        """Time for a frame as a power of the size, over all points and over the last two."""
+        self.memory = (points[-1].working - points[-2].working) / (sizes[-1] - sizes[-2])
+        """Of a further frame, for example [B]."""
+        over_frames = self.case.series == "frames"
+        self.met = max(self.slope, self.end) <= (0.0 if over_frames else 1.0) + MARGIN
+        if over_frames and sizes[-2] >= FILLED:
+            self.met = self.met and self.memory <= FLAT
 
 
 def main() -> int:
@@ -251,21 +191,20 @@ def main() -> int:
     parser = arguments("scripts/bench --growth", __doc__)
     parser.add_argument("--only", choices=tuple(SERIES), help="one series")
     options = parser.parse_args()
-    measured: list[Measure] = []
-    verdicts: list[tuple[str, bool]] = []
+    every: list[Measure] = []
+    verdicts: list[Verdict] = []
     for series in cases(options.only):
-        points: list[Measure] = []
-        for case in series:
-            points.append(measure(case))
-            progress(case, f"{1e3 * points[-1].seconds:.3g} ms, {points[-1].working / 1e6:.1f} MB")
-        measured += points
-        verdicts.append(verdict(points))
+        points = measured(map(Measure, series), "{row.case.size} {row.case.series}: {row.seconds:ms .3g} ms")
+        every += points
+        verdicts.append(Verdict(points))
     publish(
-        options.markdown,
+        options,
         "growth",
-        "scripts/bench --growth",
-        summary(measured, verdicts),
-        verdicts=listed([f"{text}: {'yes' if met else 'NO'}" for text, met in verdicts]),
-        table=tabled(COLUMNS, measured),
+        globals(),
+        measured=every,
+        over_frames=[one for one in verdicts if one.case.series == "frames"],
+        others=[one for one in verdicts if one.case.series != "frames"],
+        verdicts=verdicts,
+        preferred=[one for one in verdicts if one.case.preferred],
     )
-    return 0 if all(met for _, met in verdicts) else 1
+    return 0 if all(one.met for one in verdicts) else 1

@@ -1,32 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every kind of effector on Rigify's basic human, solved once and drawn before and after: scripts/kinds.
 
-    scripts/kinds [--markdown FILE]
-
-The feet hold their places, one effector of the kind pulls. Bones are drawn where Blender's evaluated matrices
-have them; figures are those of the report, which are measured in the same matrices.
+The feet hold their places, one effector of the kind pulls.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import degrees, radians
+from math import radians
 from pathlib import Path
 from typing import Any, Final
 
 import bpy
 import numpy as np
 import numpy.typing as npt
-from bpy.types import Object
 from mathutils import Euler, Vector
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchmarks import drawing
-from benchmarks.page import Columns, arguments, progress, publish, tabled
-from benchmarks.rigs import FloatArray, add_on, basic_human
+from benchmarks.page import arguments, measured, publish, stored
+from benchmarks.rigs import FloatArray, add_on, basic_human, ends
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS
 
@@ -40,48 +34,14 @@ VIEWS: Final = {"front": (Vector((1.0, 0.0, 0.0)), Vector((0.0, 0.0, 1.0))),
 
 BEFORE, AFTER, TARGET, MARK = "#b9bec6", "#2b2d33", "#d1495b", "#1f77b4"
 PICTURE: Final = 3.4  # Width and height of a picture [inch], at 100 dots
-ROUNDED: Final = 1e-6  # Errors below this are rounding of single precision [m, rad]
+PLACE, TURN = 5e-4, radians(0.05)  # Errors up to which an effector is where it should be [m], [rad]
+TITLES: Final = {item[0]: (item[1], item[2]) for item in KIND_ITEMS}
 
 
-@dataclass(frozen=True)
-class Shown:
-    """Result of an example."""
-
-    kind: str
-    shows: str
-    """What the example shows, as a sentence."""
-    view: str
-    """One of `VIEWS`."""
-    before: FloatArray
-    """Heads and tails of the bones in the world, (n, 2, 3) [m]."""
-    after: FloatArray
-    """The same after the solve, (n, 2, 3) [m]."""
-    target: FloatArray | None
-    """Matrix of the target, (4, 4) [m]."""
-    others: tuple[FloatArray, ...]
-    """Places of further targets, (3,) each [m]."""
-    error: tuple[float | None, float | None]
-    """Distance [m] and angle [rad] of the effector."""
-    iterations: int
-
-    @property
-    def is_met(self) -> bool:
-        """Whether the effector is where it should be."""
-        distance, angle = self.error
-        return (distance or 0.0) <= 5e-4 and (angle or 0.0) <= radians(0.05)
-
-
-def bones_of(figure: Object) -> FloatArray:
-    """Heads and tails where Blender has them, (n, 2, 3) [m]."""
-    posed: Any = figure.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    ends = [(posed.matrix_world @ b.head, posed.matrix_world @ b.tail) for b in posed.pose.bones]
-    return np.array(ends, dtype=np.float64)
-
-
-def centre_of_mass(ends: FloatArray) -> FloatArray:
+def centre_of_mass(bones: FloatArray) -> FloatArray:
     """Of bones with masses by the cubes of their lengths, (3,)."""
-    masses = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1) ** 3
-    return masses @ ends.mean(axis=1) / masses.sum()
+    masses = np.linalg.norm(bones[:, 1] - bones[:, 0], axis=1) ** 3
+    return masses @ bones.mean(axis=1) / masses.sum()
 
 
 def prepare(figure: Any, step: dict[str, Any]) -> None:
@@ -97,42 +57,44 @@ def prepare(figure: Any, step: dict[str, Any]) -> None:
         posing.solve_pose(figure)
 
 
-def show(example: dict[str, Any]) -> Shown:
-    """Solve an example of `kinds.json` in an empty scene.
+class Shown:
+    """An example of `kinds.json`, solved in an empty scene.
 
     It has a kind, its bone and what it shows; how far its new target is moved (place) [m] and turned (turn)
     [°], settings, how far further targets are moved from its first place (others) [m], and what comes first.
     """
-    figure = basic_human()
-    for foot in ("foot.L", "foot.R"):
-        posing.add_effector(figure, foot, kind='BOTH')
-    for step in example.get("first", ()):
-        prepare(figure, step)
-    index = posing.add_effector(figure, example["bone"], kind=example["kind"])
-    entry: Any = figure.poise.effectors[index]
-    for name, value in example.get("settings", {}).items():
-        setattr(entry, name, value)
-    for other, place in zip(entry.others, example.get("others", ()), strict=True):
-        other.target.location = entry.target.location + Vector(place)
-    if entry.target is not None:
-        entry.target.location += Vector(example.get("place", (0.0, 0.0, 0.0)))
-        swung = Euler([radians(angle) for angle in example.get("turn", (0.0, 0.0, 0.0))]).to_matrix()
-        entry.target.rotation_euler = (swung @ entry.target.rotation_euler.to_matrix()).to_euler()
-    bpy.context.view_layer.update()
-    before = bones_of(figure)
-    report = posing.solve_pose(figure)
-    after, entry = bones_of(figure), figure.poise.effectors[index]
-    return Shown(
-        kind=example["kind"],
-        shows=example["shows"],
-        view=example.get("view", "half"),
-        before=before,
-        after=after,
-        target=None if entry.target is None else np.array(entry.target.matrix_world),
-        others=tuple(np.array(other.target.location) for other in entry.others),
-        error=(report.effectors[index].position, report.effectors[index].rotation),
-        iterations=report.iterations,
-    )
+
+    def __init__(self, example: dict[str, Any]) -> None:
+        figure = basic_human()
+        for foot in ("foot.L", "foot.R"):
+            posing.add_effector(figure, foot, kind='BOTH')
+        for step in example.get("first", ()):
+            prepare(figure, step)
+        self.kind, self.shows = example["kind"], example["shows"]
+        self.title, self.asks = TITLES[self.kind]
+        self.view, self.picture = example.get("view", "half"), f"{IMAGES}/{self.kind.lower()}.png"
+        index = posing.add_effector(figure, example["bone"], kind=self.kind)
+        entry: Any = figure.poise.effectors[index]
+        for name, value in example.get("settings", {}).items():
+            setattr(entry, name, value)
+        for other, place in zip(entry.others, example.get("others", ()), strict=True):
+            other.target.location = entry.target.location + Vector(place)
+        if entry.target is not None:
+            entry.target.location += Vector(example.get("place", (0.0, 0.0, 0.0)))
+            swung = Euler([radians(angle) for angle in example.get("turn", (0.0, 0.0, 0.0))]).to_matrix()
+            entry.target.rotation_euler = (swung @ entry.target.rotation_euler.to_matrix()).to_euler()
+        bpy.context.view_layer.update()
+        self.before = ends(figure)
+        report = posing.solve_pose(figure)
+        self.after, entry = ends(figure), figure.poise.effectors[index]
+        self.target = None if entry.target is None else np.array(entry.target.matrix_world)
+        """Matrix of the target, (4, 4) [m]."""
+        self.others = [np.array(other.target.location) for other in entry.others]
+        """Places of further targets, (3,) each [m]."""
+        self.place, self.turn = report.effectors[index].position, report.effectors[index].rotation
+        """Distance [m] and angle [rad] of the effector, as far as it has them."""
+        self.is_met = (self.place or 0.0) <= PLACE and (self.turn or 0.0) <= TURN
+        self.iterations = report.iterations
 
 
 # Drawing
@@ -149,16 +111,16 @@ def draw(shown: Shown, path: Path) -> None:
     axes = canvas.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
     axes.axhline(0.0, color="#e3e6ea", lw=1.0, zorder=0)
-    for ends, colour, width in ((shown.before, BEFORE, 2.6), (shown.after, AFTER, 2.0)):
-        for bone in flat(ends):
+    for bones, colour, width in ((shown.before, BEFORE, 2.6), (shown.after, AFTER, 2.0)):
+        for bone in flat(bones):
             axes.plot(*bone.T, color=colour, lw=width, solid_capstyle="round")
     for place in shown.others:
         axes.plot(*flat(place), "+", color=BEFORE, ms=12, mew=2.4, zorder=9)
     if shown.target is not None:
         _draw_target(axes, shown, flat)
     if shown.kind == 'BALANCE':
-        for ends, colour in ((shown.before, BEFORE), (shown.after, MARK)):
-            centre = centre_of_mass(ends)
+        for bones, colour in ((shown.before, BEFORE), (shown.after, MARK)):
+            centre = centre_of_mass(bones)
             fall = flat([centre, centre * [1.0, 1.0, 0.0]])
             axes.plot(*fall.T, color=colour, lw=1.2, ls=":")
             axes.plot(*fall[0], "o", color=colour, ms=7)
@@ -192,58 +154,13 @@ def _draw_target(axes: Axes, shown: Shown, flat: Callable[[npt.ArrayLike], Float
     axes.plot(*flat(place), "+", color=TARGET, ms=12, mew=2.4, zorder=9)
 
 
-# Page
-
-TITLES: Final = {item[0]: (item[1], item[2]) for item in KIND_ITEMS}
-
-
-def amount(errors: tuple[float | None, float | None]) -> str:
-    """Distance in mm and angle in degrees, as far as there are any."""
-    parts: list[str] = []
-    for value, factor, unit in zip(errors, (1e3, degrees(1.0)), (" mm", "°"), strict=True):
-        if value is not None:
-            parts.append(f"< 0.001{unit}" if value < ROUNDED else f"{value * factor:.3g}{unit}")
-    return ", ".join(parts) or "–"
-
-
-COLUMNS: Final[Columns[Shown]] = (
-    ("kind", lambda shown: TITLES[shown.kind][0]),
-    ("what it asks for", lambda shown: TITLES[shown.kind][1]),
-    ("error", lambda shown: amount(shown.error)),
-    ("iterations", lambda shown: str(shown.iterations)),
-)
-
-
-def section(shown: Shown) -> str:
-    """A kind with its picture."""
-    title, asks = TITLES[shown.kind]
-    picture = f"![{title}: before and after]({IMAGES}/{shown.kind.lower()}.png)"
-    return f"## {title}\n\n{asks}. {shown.shows}\n\n{picture}\n"
-
-
 def main() -> int:
     """Solve, draw and write. Returns the exit code: 1 where an effector missed."""
-    options = arguments("scripts/kinds", __doc__, page=PAGE).parse_args()
-    page: Path = options.markdown
-    every: list[Shown] = []
+    options = arguments("scripts/kinds", __doc__, PAGE).parse_args()
     with add_on():
-        for example in json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8")):
-            every.append(show(example))
-            progress(every[-1].kind, amount(every[-1].error))
+        every = measured(map(Shown, stored("kinds")), "{row.kind}: {row.iterations} iterations")
     for shown in every:
-        draw(shown, page.parent / IMAGES / f"{shown.kind.lower()}.png")
+        draw(shown, options.markdown.parent / shown.picture)
     asked = [shown for shown in every if shown.kind != 'STAY']
-    publish(
-        page,
-        "kinds",
-        "scripts/kinds",
-        [
-            f"{sum(shown.is_met for shown in asked)} of {len(asked)} kinds are met within 0.5 mm and 0.05° "
-            "by one solve; *Stay Near* is a preference and never a miss.",
-            f"A solve takes {np.median([shown.iterations for shown in every]):g} iterations in the median, "
-            f"{max(shown.iterations for shown in every)} at most.",
-        ],
-        table=tabled(COLUMNS, every),
-        sections="\n".join(section(shown) for shown in every).rstrip(),
-    )
+    publish(options, "kinds", globals(), every=every, asked=asked)
     return 0 if all(shown.is_met for shown in asked) else 1

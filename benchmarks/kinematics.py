@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Compare forward kinematics with Blender's own `PoseBone.matrix` on real rigs: scripts/kinematics.
 
-    scripts/kinematics [--data DIR] [--poses N] [--markdown FILE]
-
-The rigs are Rigify's metarigs, a rig that Rigify generates from one of them, and, with --data, the BVH, glTF
-and FBX files that DIR/index.json lists under "file". Exits with 1 if any rig differs by more than 1e-5 of its
-size, or if rigs are missing.
+Exits with 1 if any rig differs by more than 1e-5 of its size, or if rigs are missing.
 """
 
 from __future__ import annotations
@@ -20,10 +16,10 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from benchmarks.page import Columns, arguments, progress, publish, tabled
+from benchmarks.page import arguments, measured, progress, publish
 from benchmarks.rigs import every_rig, listed_files
-from blender_ik_addon.core.model.euler import EULER_ORDERS
 from blender_ik_addon.core.model.kinematics import forward_kinematics
+from blender_ik_addon.core.model.rotation import EULER_ORDERS
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import evaluated_matrices, read_pose
 
@@ -61,18 +57,6 @@ class Comparison(SimpleNamespace):
         """What was left out, and why."""
         reasons = ", ".join(f"{count} by {reason}" for reason, count in self.left_out.items())
         return self.problem or f"{self.bones - self.compared}{': ' if reasons else ''}{reasons}"
-
-
-COLUMNS: Final[Columns[Comparison]] = (
-    ("rig", lambda row: row.rig),
-    ("source", lambda row: row.source),
-    ("bones", lambda row: str(row.bones or "")),
-    ("compared", lambda row: str(row.compared or "")),
-    ("left out", lambda row: row.reasons),
-    ("poses", lambda row: str(row.poses)),
-    ("place / size", lambda row: "" if row.problem else f"{row.place:.1e}"),
-    ("axes", lambda row: "" if row.problem else f"{row.axes:.1e}"),
-)
 
 
 def compare(
@@ -154,29 +138,17 @@ def shortcomings(rows: Sequence[Comparison], listed: int) -> list[str]:
 
 def main() -> int:
     """Run the comparison. Returns the exit code."""
-    parser = arguments("scripts/kinematics", __doc__)
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with an index.json that lists files")
-    parser.add_argument("--poses", type=int, default=POSES, help=f"poses of each rig (default {POSES})")
-    options = parser.parse_args()
-    rows: list[Comparison] = []
-    for row in comparisons(options.data, options.poses):
-        rows.append(row)
-        progress(row.rig, row.problem or f"{row.error:.1e}")
-    compared = [row for row in rows if not row.problem]
-    worst = max(compared, key=lambda row: row.error)
-    problems = shortcomings(rows, len(listed_files(options.data)))
-    publish(
-        options.markdown,
-        "kinematics",
+    options = arguments(
         "scripts/kinematics",
-        [
-            f"{len(compared)} rigs with {sum(row.compared for row in compared)} bones, "
-            f"{sum(row.poses for row in compared)} poses.",
-            f"The largest difference is {worst.error:.1e} ({worst.rig}); {TOLERANCE:g} is accepted.",
-        ],
-        poses=str(options.poses),
-        table=tabled(COLUMNS, rows),
-    )
+        __doc__,
+        data=(Path, "folder with an index.json that lists files"),
+        poses=(POSES, "poses of each rig"),
+    ).parse_args()
+    rows = measured(comparisons(options.data, options.poses), "{row.rig}: {row.error:.1e}{row.problem}")
+    compared = [row for row in rows if not row.problem]
+    problems = shortcomings(rows, len(listed_files(options.data)))
+    worst = max(compared, key=lambda row: row.error)
+    publish(options, "kinematics", globals(), rows=rows, compared=compared, worst=worst)
     for problem in problems:
         progress(f"FAILED: {problem}")
     return 1 if problems else 0

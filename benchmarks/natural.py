@@ -1,269 +1,405 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bodies set up in one click and led by hands, feet, head and hips, against recordings: scripts/natural.
 
-    scripts/natural --data DIR [--frames N] [--only WORD] [--markdown FILE]
-
-Every clip of a human figure in the folder is solved on its own rig, as Blender imports it and as Set-up
-Character makes it posable. Of a recording nothing but the targets is known: stiffness and preferred angles
-are fitted (`fit_preferences`) to the clips of all other sources, not of its own. Each clip is solved a second
-time from feet, hands and head alone. Needs the bpy module.
+What is measured is told on the page, `pages/natural.md`; the clips are those of `recordings.py`. Stiffness
+and preferred angles are fitted (`fit_preferences`) to the clips of all other sources, not of a clip's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
 
+from benchmarks import recordings
 from benchmarks.fit_preferences import folds, preferring, read
-from benchmarks.natural_clips import HEIGHT, LEAST_FRAMES, NO_SIZE
-from benchmarks.natural_measures import (
-    ARC,
-    BACKWARDS,
-    BENT,
-    BEYOND,
-    REACHED_PLACE,
-    REACHED_TURN,
-    SPINE_BENT,
-    Few,
-    Raised,
-    Row,
-    from_few,
-    measure,
-    raised,
+from benchmarks.motions import effector_errors
+from benchmarks.page import arguments, measured, progress, publish
+from benchmarks.recordings import Recording, Solved, middle_of
+from benchmarks.rigs import add_on
+from blender_ik_addon.core import (
+    MatchOrientation,
+    Pose,
+    Problem,
+    ReachPoint,
+    Skeleton,
+    Status,
+    Task,
+    forward_kinematics,
+    solve,
+    solve_each,
 )
-from benchmarks.page import TEMPLATES, Columns, arguments, listed, progress, publish, table, tabled
-from benchmarks.rigs import FloatArray, add_on
+from blender_ik_addon.core.arrays import BoolArray, FloatArray
+from blender_ik_addon.core.character.roles import Limb, LimbKind, Role, Side
+from blender_ik_addon.core.model.rotation import rotation_angle
 
 FRAMES: Final = 20  # Most frames of a clip
+UNLIKE: Final = 2.0  # Share of the spine from which on one joint bends instead of all [1]
+REACHED_PLACE: Final = 1.0  # [mm]
+REACHED_TURN: Final = 0.1  # [°]
+BACKWARDS: Final = 3.0
+"""Bend the wrong way from which an elbow or a knee counts as bent backwards [°]: bones that are nearly
+straight at rest leave the axis open by about as much."""
+
+TOLERANCES: Final[Mapping[str, Any]] = {
+    "tolerance_position": 1e-4,
+    "tolerance_rotation": float(np.radians(0.05)),
+}
+"""Of solves, [m] and [rad]: finer than what counts as reached."""
+
+OUTSIDE: Final = 1e-4  # How far beyond a limit a channel counts as outside [rad]
+SPINE_BENT: Final = 15.0
+"""Turn of the whole spine in a frame from which on its share is looked at in that frame [°]."""
 
 
-def numbers(rows: Sequence[Row], name: str) -> FloatArray:
-    """A figure of all rows that have it."""
-    values = np.array([float(attrgetter(name)(row)) for row in rows])
-    return values[np.isfinite(values)]
+class Row:
+    """A clip that was solved, compared with the recording."""
 
+    def __init__(self, recording: Recording, source: str) -> None:
+        self.recording, self.solved = recording, Solved(recording, **TOLERANCES)
+        self.clip, self.source = recording.name.replace("|", " "), source
+        self.few = from_few(recording)
+        solved, character = self.solved, recording.character
+        reached = (solved.place.max(axis=1) <= REACHED_PLACE) & (solved.turn.max(axis=1) <= REACHED_TURN)
+        self.frames, self.reached, self.missed = len(reached), int(reached.sum()), int((~reached).sum())
+        """Frames, and those in which every target is met within `REACHED_PLACE` and `REACHED_TURN` or not."""
+        self.overlooked = overlooked_frames(recording, np.flatnonzero(~reached).tolist())
+        """Frames missed although a pose within the limits reaches all."""
+        self.spine = spine_joints(recording)
+        self.joints = len(self.spine)
+        arms = [limb for limb in character.limbs_of(LimbKind.ARM) if limb.side is not Side.CENTRE]
+        self.raised = [(limb, above_head(recording, limb)) for limb in arms]
+        """Arms, and the frames in which their hands are above the head."""
+        self.high = sum(int(frames.sum()) for _, frames in self.raised)
+        self.ours = self.manner(solved.matrices, solved.steps)
+        self.recorded = self.manner(recording.matrices, solved.recorded_steps)
+        self.outside, self.violations = outside_limits(recording, solved)
+        self.unlike, self.step_ratio = self.ours.share >= UNLIKE, self.ours.step / self.recorded.step
+        self.jumps = [
+            f"{frame + 1}: {solved.joint_of(frame - 1)} by {solved.steps[frame - 1].max():.0f}°"
+            for frame in solved.jumps
+        ]
+        """Frames at which a joint jumps, counted from 1, with the joint that turns most."""
+        self.misses = [f"{self.clip}: overlooked in frame {frame + 1}" for frame in self.overlooked]
+        self.misses += [f"{self.clip}: jumps to frame {jump}" for jump in self.jumps]
+        """Frames that were missed though there is a pose, and jumps."""
+        self.elbows, self.knees = (solved.away(kind) for kind in (LimbKind.ARM, LimbKind.LEG))
+        """Mean distances from the recording [cm]."""
 
-def with_recorded(rows: Sequence[Row], name: str, form: str, *ways: Callable[[FloatArray], Any]) -> str:
-    """A figure of ours, and in brackets that of the recordings, in one or more ways."""
-    ours, recorded = (
-        ", ".join(format(float(way(values)) if len(values) else np.nan, form) for way in ways)
-        for values in (numbers(rows, f"{of}.{name}") for of in ("ours", "recorded"))
-    )
-    return f"{ours} ({recorded})"
+    def manner(self, matrices: FloatArray, steps: FloatArray) -> SimpleNamespace:
+        """How a motion of joints with some matrices (F, n, 4, 4) is made, of turns (F - 1, k) [°].
 
-
-def missed(rows: Sequence[Row]) -> int:
-    """Frames."""
-    return sum(row.frames - row.reached for row in rows)
-
-
-def overlooked(rows: Sequence[Row]) -> int:
-    """Frames that were missed although there is a pose."""
-    return sum(len(row.overlooked) for row in rows)
-
-
-def spines(rows: Sequence[Row]) -> str:
-    """How many clips have so many joints of the spine."""
-    counts = sorted({row.spine for row in rows})
-    return ", ".join(f"{joints}: {sum(row.spine == joints for row in rows)}" for joints in counts)
-
-
-TOGETHER: Final[Columns[Sequence[Row]]] = (
-    ("clips", lambda rows: f"{len(rows)}"),
-    ("joints of the spine: clips", spines),
-    ("frames reached", lambda rows: f"{sum(r.reached for r in rows)} of {sum(r.frames for r in rows)}"),
-    ("frames missed, out of reach within limits", lambda rows: f"{missed(rows) - overlooked(rows)}"),
-    ("frames missed, overlooked", lambda rows: f"{overlooked(rows)}"),
-    (
-        "elbows and knees bent backwards (recorded)",
-        lambda rows: with_recorded(rows, "backwards", ".0f", np.sum),
-    ),
-    (
-        "share of the spine, largest, mean (recorded)",
-        lambda rows: with_recorded(rows, "share", ".2f", np.max, np.mean),
-    ),
-    ("clips whose share is 2 or more", lambda rows: f"{sum(row.ours.share >= 2.0 for row in rows)}"),
-    ("largest share in a frame (recorded)", lambda rows: with_recorded(rows, "worst_share", ".2f", np.max)),
-    ("arms with the hand above the head", lambda rows: f"{sum(row.high for row in rows)}"),
-    ("their collars, mean (recorded) [°]", lambda rows: with_recorded(rows, "collar", ".1f", np.mean)),
-    ("channels outside their limits", lambda rows: f"{sum(row.violations for row in rows)}"),
-    ("recorded outside, mean [%]", lambda rows: f"{100.0 * numbers(rows, 'outside').mean():.1f}"),
-    (
-        "largest step by the recording's, worst clip",
-        lambda rows: f"{max(row.ours.step / row.recorded.step for row in rows):.2f}",
-    ),
-    ("jumps", lambda rows: f"{sum(len(row.jumps) for row in rows)}"),
-    ("elbows from the recording, mean [cm]", lambda rows: f"{numbers(rows, 'elbows').mean():.1f}"),
-    ("knees from the recording, mean [cm]", lambda rows: f"{numbers(rows, 'knees').mean():.1f}"),
-)
-"""What is told of all clips together."""
-
-COLUMNS: Final[Columns[Row]] = (
-    ("clip", lambda r: r.clip.replace("|", " ")),
-    ("reached", lambda r: f"{r.reached} of {r.frames}"),
-    ("worst [mm, °]", lambda r: f"{r.worst_place:.1f}, {r.worst_turn:.1f}"),
-    ("backwards", lambda r: f"{r.ours.backwards} ({r.recorded.backwards})"),
-    ("spine", lambda r: f"{r.spine}"),
-    ("share", lambda r: f"{_number(r.ours.share)} ({_number(r.recorded.share)})"),
-    ("worst frame", lambda r: f"{_number(r.ours.worst_share)} ({_number(r.recorded.worst_share)})"),
-    (
-        "collar [°]",
-        lambda r: f"{_number(r.ours.collar, 0)} ({_number(r.recorded.collar, 0)})" if r.high else "–",
-    ),
-    ("outside", lambda r: f"{r.violations} ({100.0 * r.outside:.0f} %)"),
-    ("step [°]", lambda r: f"{r.ours.step:.0f} ({r.recorded.step:.0f})"),
-    ("jumps", lambda r: f"{len(r.jumps)}"),
-    ("elbows, knees [cm]", lambda r: f"{r.elbows:.1f}, {r.knees:.1f}"),
-)
-"""What is told of a clip."""
-
-
-FEW: Final[Columns[Sequence[Few]]] = (
-    ("frames reached", lambda rows: f"{sum(r.reached for r in rows)} of {sum(r.frames for r in rows)}"),
-    ("hips from the recording, mean [cm]", lambda rows: _mean_of(rows, "hips")),
-    ("knees from the recording, mean [cm]", lambda rows: _mean_of(rows, "knees")),
-    ("elbows from the recording, mean [cm]", lambda rows: _mean_of(rows, "elbows")),
-    ("elbows and knees bent backwards", lambda rows: f"{sum(r.backwards for r in rows)}"),
-    ("jumps", lambda rows: f"{sum(r.jumps for r in rows)}"),
-    ("largest step by the recording's, worst clip", lambda rows: f"{max(r.step for r in rows):.2f}"),
-)
-"""What is told of clips that are solved without hips."""
-
-
-def _mean_of(rows: Sequence[Few], name: str) -> str:
-    return f"{np.mean([attrgetter(name)(row) for row in rows]):.1f}"
-
-
-def _number(value: float, places: int = 2) -> str:
-    return f"{value:.{places}f}" if np.isfinite(value) else "–"
-
-
-RAISED_COLUMNS: Final[Columns[Raised]] = (
-    ("rig of", lambda r: r.rig.split(":")[0]),
-    ("hand low, at 30° [°]", lambda r: f"{r.at(30.0):.1f}"),
-    ("level [°]", lambda r: f"{r.at(90.0):.1f}"),
-    ("at 140° [°]", lambda r: f"{r.at(140.0):.1f}"),
-    ("straight up [°]", lambda r: f"{r.at(180.0):.1f}"),
-    ("beyond [°]", lambda r: f"{r.beyond:.1f}"),
-    ("reached", lambda r: f"{r.reached} of {len(ARC) + 1}"),
-)
-
-
-def raising(ones: Sequence[Raised]) -> str:
-    """What the page says of raised hands."""
-    if not ones:
-        return ""
-    return (
-        (TEMPLATES / "natural_raising.md")
-        .read_text(encoding="utf-8")
-        .format(
-            bent=f"{BENT:g}",
-            least=f"{ARC[0]:.0f}",
-            beyond=f"{100.0 * BEYOND:g}",
-            height=f"{HEIGHT:g}",
-            places=len(ARC) + 1,
-            table=tabled(RAISED_COLUMNS, ones),
-            rise=sum(one.rises for one in ones),
-            rigs=len(ones),
+        These are how many elbows and knees bend backwards, the share of the joint of the spine that turns
+        most, in all and in the worst frame, see `shares`, the mean elevation from rest of the collarbones of
+        arms with the hand above the head [°], and the largest turn of a joint in a frame (step) [°].
+        """
+        recording, character = self.recording, self.recording.character
+        limbs = (*character.limbs_of(LimbKind.ARM), *character.limbs_of(LimbKind.LEG))
+        bent = np.concatenate([bends(recording.skeleton, limb, matrices) for limb in limbs])
+        raised = [
+            elevation(recording, limb, matrices)[frames]
+            for limb, frames in self.raised
+            if Role.SHOULDER in limb.roles and frames.any()
+        ]
+        share, worst_share = shares(recording.skeleton, self.spine, matrices)
+        return SimpleNamespace(
+            backwards=int((bent < -BACKWARDS).sum()),
+            share=share,
+            worst_share=worst_share,
+            collar=float(np.concatenate(raised).mean()) if raised else float("nan"),
+            step=float(steps.max()),
         )
+
+
+def outside_limits(recording: Recording, solved: Solved) -> tuple[float, int]:
+    """Part of the limited channels in which the recording is outside [1], and how many of ours are.
+
+    The first tells how well the limits fit.
+    """
+    skeleton = recording.skeleton
+
+    def beyond(channels: FloatArray) -> BoolArray:
+        return (channels < skeleton.lower - OUTSIDE) | (channels > skeleton.upper + OUTSIDE)
+
+    limited = (np.isfinite(skeleton.lower) | np.isfinite(skeleton.upper)) & recording.solved[:, None]
+    recorded = beyond(recording.pose.channels)[:, limited]
+    ours = beyond(solved.solution.pose.channels)[:, solved.moving][:, skeleton.free[solved.moving]]
+    return float(recorded.mean()) if limited.any() else 0.0, int(ours.sum())
+
+
+class WithoutHips(Recording):
+    """A clip without the targets of the hips, which start at rest, too."""
+
+    @property
+    def start(self) -> Pose:
+        """Rest, as near to it as limits allow, where the rig stands."""
+        start = super().start
+        placed = self.skeleton.free[:, :3].any(axis=1, keepdims=True)
+        return Pose(np.where(placed, 0.0, start.channels), start.scale)
+
+
+def from_few(recording: Recording) -> SimpleNamespace:
+    """Solve a clip from feet, hands and head alone, and compare it with the recording.
+
+    Returns:
+        In how many frames every target is met (reached), mean distances of hips, knees and elbows from the
+        recording [cm], how many elbows and knees bend backwards, how many jumps there are, and the largest
+        turn of a joint in a frame by the recording's (step) [1].
+    """
+    skeleton, character = recording.skeleton, recording.character
+    hips = character.joints_of(Role.HIPS)[0]
+    own = {field.name: getattr(recording, field.name) for field in fields(recording)}
+    own["tasks"] = tuple(task for task in recording.tasks if skeleton.index(task.joint) != hips)
+    solved = Solved(WithoutHips(**own), **TOLERANCES)
+    place, turn = solved.place.max(axis=1), solved.turn.max(axis=1)
+    limbs = (*character.limbs_of(LimbKind.ARM), *character.limbs_of(LimbKind.LEG))
+    bent = np.concatenate([bends(skeleton, limb, solved.matrices) for limb in limbs])
+    apart = (solved.matrices - recording.matrices)[:, hips, :3, 3]
+    return SimpleNamespace(
+        reached=int(((place <= REACHED_PLACE) & (turn <= REACHED_TURN)).sum()),
+        hips=100.0 * float(np.linalg.norm(apart, axis=-1).mean()),
+        knees=solved.away(LimbKind.LEG),
+        elbows=solved.away(LimbKind.ARM),
+        backwards=int((bent < -BACKWARDS).sum()),
+        jumps=len(solved.jumps),
+        step=float(solved.steps.max() / solved.recorded_steps.max()),
     )
 
 
-def misses(rows: Sequence[Row]) -> Iterator[str]:
-    """Frames that were missed though there is a pose, and jumps."""
-    for row in rows:
-        clip, frames = row.clip.replace("|", " "), ", ".join(str(frame + 1) for frame in row.overlooked)
-        if frames:
-            yield f"{clip}: overlooked in frame{'' if len(row.overlooked) == 1 else 's'} {frames}"
-        yield from (f"{clip}: jumps to frame {jump}" for jump in row.jumps)
+def overlooked_frames(recording: Recording, missed: Sequence[int]) -> list[int]:
+    """Those of some frames in which a pose within the limits reaches all targets.
+
+    The recorded pose reaches them. Brought inside the limits it is a place to start from that a solve does
+    not know, as is rest that of a clip: if one of them leads to all targets, there was a pose to be found. If
+    none does, it was the limits.
+    """
+    skeleton = recording.skeleton
+    led = skeleton.free & recording.solved[:, None]
+    found: list[int] = []
+    for frame in missed:
+        tasks = [
+            replace(task, target=np.asarray(task.target)[frame])
+            for task in recording.tasks
+            if isinstance(task, ReachPoint | MatchOrientation)
+        ]
+        own = recording.pose.channels[frame]
+        starts = (
+            np.where(led, np.clip(own, skeleton.lower, skeleton.upper), own),
+            recording.start.channels[frame],
+        )
+        problem = Problem(skeleton, tuple(tasks))
+        poses = (Pose(start, recording.pose.scale[frame]) for start in starts)
+        if any(solve(problem, pose, **TOLERANCES).status is Status.REACHED for pose in poses):
+            found.append(frame)
+    return found
 
 
-def summary(rows: Sequence[Row], few: Sequence[Few]) -> list[str]:
-    """The figures that matter of all clips."""
-    together = {heading: of_rows(rows) for heading, of_rows in TOGETHER}
-    without = {heading: of_few(few) for heading, of_few in FEW}
+# Limbs
+
+
+def bends(skeleton: Skeleton, limb: Limb, matrices: FloatArray) -> FloatArray:
+    """By how much an elbow or a knee is bent the right way, (F,) [°]; none if that is not known.
+
+    Where it bends to is what was recognised at rest, and goes with the bone above.
+    """
+    middle = middle_of(limb)
+    place = limb.joints.index(middle)
+    if limb.bend_axis is None or place + 1 >= len(limb.joints) or place == 0:
+        return np.zeros(0)
+    above, below = limb.joints[place - 1], limb.joints[place + 1]
+    rest = skeleton.armature_from_joint_rest
+    axis = matrices[:, above, :3, :3] @ (rest[above, :3, :3].T @ limb.bend_axis)  # (F, 3)
+    upper = matrices[:, middle, :3, 3] - matrices[:, above, :3, 3]
+    lower = matrices[:, below, :3, 3] - matrices[:, middle, :3, 3]
+    sine = np.einsum("fi,fi->f", np.cross(upper, lower), axis)
+    return np.degrees(np.arctan2(sine, np.einsum("fi,fi->f", upper, lower)))
+
+
+# The spine
+
+
+def spine_joints(recording: Recording) -> list[int]:
+    """The joints between hips and neck, without the hips."""
     return [
-        f"{len(rows)} clips, preferences fitted to the other sources: frames reached "
-        f"{together['frames reached']}, {overlooked(rows)} of the others overlooked; "
-        f"{together['jumps']} jumps.",
-        f"Elbows {together['elbows from the recording, mean [cm]']} cm, knees "
-        f"{together['knees from the recording, mean [cm]']} cm from the recording in the mean.",
-        f"From feet, hands and head alone: hips {without['hips from the recording, mean [cm]']} cm, knees "
-        f"{without['knees from the recording, mean [cm]']} cm, elbows "
-        f"{without['elbows from the recording, mean [cm]']} cm in the mean.",
+        joint
+        for limb in recording.character.limbs_of(LimbKind.TRUNK)
+        for joint, role in zip(limb.joints, limb.roles, strict=True)
+        if role is not Role.HIPS and recording.solved[joint]
     ]
 
 
-def by_source(sources: Sequence[str], rows: Sequence[Any]) -> dict[str, list[Any]]:
-    """Rows of each source, and all of them."""
-    found = {
-        source: [row for own, row in zip(sources, rows, strict=True) if own == source]
-        for source in dict.fromkeys(sources)
-    }
-    return {**found, "all": list(rows)}
+def shares(skeleton: Skeleton, spine: Sequence[int], matrices: FloatArray) -> tuple[float, float]:
+    """Largest over mean turn of the joints of a spine, over a clip and in the worst frame [1].
+
+    Over the clip they are root mean squares; nan for one joint, or a spine that stays as at rest. The worst
+    frame is one of those in which the spine turns `SPINE_BENT` in all.
+    """
+    if len(spine) < 2:
+        return float("nan"), float("nan")
+    turns = np.stack([_turn(skeleton, joint, matrices) for joint in spine], axis=1)  # (F, k) [°]
+    square = np.sqrt((turns**2).mean(axis=0))
+    if square.sum() < 1.0:
+        return float("nan"), float("nan")
+    much = turns.sum(axis=1) >= SPINE_BENT
+    worst = (turns.max(axis=1) / turns.mean(axis=1))[much].max() if much.any() else float("nan")
+    return float(square.max() / square.mean()), float(worst)
+
+
+def _turn(skeleton: Skeleton, joint: int, matrices: FloatArray) -> FloatArray:
+    """How far a joint is turned from rest in its parent, (F,) [°]."""
+    parent = int(skeleton.parents[joint])
+    rest = skeleton.armature_from_joint_rest[:, :3, :3]
+    at_rest = rest[parent].T @ rest[joint]
+    now = np.swapaxes(matrices[:, parent, :3, :3], -1, -2) @ matrices[:, joint, :3, :3]
+    return np.degrees(rotation_angle(at_rest.T @ now))
+
+
+# Shoulders
+
+
+def _in_chest(recording: Recording, limb: Limb, matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Vectors (F, 3) in space as they are with the chest at rest, (F, 3)."""
+    chest = int(recording.skeleton.parents[limb.joints[0]])
+    rest = recording.skeleton.armature_from_joint_rest[chest, :3, :3]
+    from_now = rest @ np.swapaxes(matrices[:, chest, :3, :3], -1, -2)
+    return np.einsum("fij,fj->fi", from_now, vectors)
+
+
+def above_head(recording: Recording, limb: Limb) -> BoolArray:
+    """Frames in which the recorded hand is above the head's joint, along the trunk's up, (F,)."""
+    head = recording.character.limbs_of(LimbKind.HEAD)[0].effector
+    matrices = recording.matrices
+    tip = limb.effector
+    way = _in_chest(recording, limb, matrices, matrices[:, tip, :3, 3] - matrices[:, head, :3, 3])
+    return way @ recording.character.figures[0].up > 0.0
+
+
+def elevation(recording: Recording, limb: Limb, matrices: FloatArray) -> FloatArray:
+    """By how much the collarbone points further up than at rest, in the chest, (F,) [°]."""
+    first, arm = limb.joints[0], limb.joints[limb.roles.index(Role.UPPER_ARM)]
+    up = recording.character.figures[0].up
+    rest = recording.skeleton.armature_from_joint_rest[:, :3, 3]
+    at_rest = rest[arm] - rest[first]
+    now = _in_chest(recording, limb, matrices, matrices[:, arm, :3, 3] - matrices[:, first, :3, 3])
+    return _angle_up(now, up) - float(_angle_up(at_rest[None], up)[0])
+
+
+def _angle_up(vectors: FloatArray, up: FloatArray) -> FloatArray:
+    """Angle above the horizontal, (F,) [°]."""
+    return np.degrees(np.arcsin(np.clip(vectors @ up / np.linalg.norm(vectors, axis=-1), -1.0, 1.0)))
+
+
+# Raised hands
+
+ARC: Final = np.arange(30.0, 181.0, 10.0)  # Angles of the way from shoulder to hand, from hanging down [°]
+PLACES: Final = len(ARC) + 1  # Along it, and one beyond
+SHOWN: Final = (30.0, 90.0, 140.0, 180.0)  # Of these angles
+FORWARD: Final = float(np.radians(30.0))  # How far the plane of the shoulder blades is to the front [rad]
+BENT: Final = 0.95  # How far hands are from shoulders on the arc, in lengths of the arm [1]
+BEYOND: Final = 0.04  # How far hands go beyond the length of the arm in the end [m], of a figure of `HEIGHT`
+
+
+def raised(recording: Recording) -> SimpleNamespace | None:
+    """Raise the hands of a clip's rig; None where it has no collarbones.
+
+    The figure stands as at rest, with hips, feet and head held where they are. Both hands go, without their
+    orientation, from hanging to straight up, sideways and a little to the front, in the plane of the shoulder
+    blades; then straight up beyond the length of the arm, where only raised shoulders get them.
+
+    Returns:
+        The elevation of the collarbones from rest at `SHOWN`, mean of both sides (collars) [°], the same with
+        the hands beyond the arms' length, whether they are higher with hands overhead than with them level
+        and higher still beyond (rises), and how many places both hands reach within `REACHED_PLACE`.
+    """
+    skeleton, character = recording.skeleton, recording.character
+    limbs = [
+        limb
+        for limb in character.limbs_of(LimbKind.ARM)
+        if limb.side is not Side.CENTRE and Role.SHOULDER in limb.roles
+    ]
+    if len(limbs) != 2:
+        return None
+    figure, rest = character.figures[0], skeleton.armature_from_joint_rest
+    tasks: list[Task] = []
+    for task in recording.tasks:
+        joint = skeleton.index(task.joint)
+        own = next((limb for limb in limbs if joint in limb.joints), None)
+        if own is None:
+            at_rest = (
+                rest[joint, :3, :3] @ task.point + rest[joint, :3, 3]
+                if isinstance(task, ReachPoint)
+                else rest[joint, :3, :3]
+            )
+            tasks.append(replace(task, target=np.repeat(at_rest[None], PLACES, axis=0)))
+        elif isinstance(task, ReachPoint):
+            hand = rest[joint, :3, :3] @ task.point + rest[joint, :3, 3]
+            arm, elbow = (
+                rest[own.joints[own.roles.index(role)], :3, 3] for role in (Role.UPPER_ARM, Role.LOWER_ARM)
+            )
+            length = float(np.linalg.norm(elbow - arm) + np.linalg.norm(hand - elbow))
+            out = figure.left if own.side is Side.LEFT else -figure.left
+            aside = np.cos(FORWARD) * out + np.sin(FORWARD) * figure.forward
+            turn = np.radians(ARC)[:, None]
+            arc = arm + BENT * length * (np.sin(turn) * aside - np.cos(turn) * figure.up)
+            last = arm + (length + BEYOND) * figure.up
+            tasks.append(replace(task, target=np.concatenate([arc, last[None]])))
+    channels = np.tile(np.clip(0.0, skeleton.lower, skeleton.upper), (PLACES, 1, 1))
+    problem = Problem(skeleton, tuple(tasks))
+    solution = solve_each(problem, Pose.from_channels(channels))  # these are places, not a motion
+    posed = forward_kinematics(skeleton, solution.pose).matrices
+    place, _ = effector_errors(problem, posed)
+    collars = np.mean([elevation(recording, limb, posed) for limb in limbs], axis=0)
+    shown = [float(collars[int(np.argmin(np.abs(ARC - angle)))]) for angle in SHOWN]
+    _, level, _, overhead = shown
+    return SimpleNamespace(
+        rig=recording.name.split(":")[0],
+        collars=shown,
+        beyond=float(collars[-1]),
+        rises=bool(collars[-1] > overhead > level),
+        reached=int((place.max(axis=1) <= REACHED_PLACE).sum()),
+    )
 
 
 def main() -> int:
     """Make the report. Returns the exit code: 1 when there is no clip."""
-    parser = arguments("scripts/natural", __doc__)
-    parser.add_argument("--data", type=Path, metavar="DIR", required=True, help="folder with clips")
-    parser.add_argument("--frames", type=int, default=FRAMES, help=f"most of a clip (default {FRAMES})")
-    parser.add_argument("--only", default="", metavar="WORD", help="only clips with this in their names")
-    options = parser.parse_args()
-    rows: list[Row] = []
-    few: list[Few] = []
-    arcs: list[Raised] = []
-    seen: set[tuple[tuple[str, ...], bytes]] = set()
+    options = arguments(
+        "scripts/natural",
+        __doc__,
+        data=(..., "folder with clips"),
+        frames=(FRAMES, "most of a clip"),
+        only=("", "only files with this in their names"),
+    ).parse_args()
     with add_on():
         found = list(read(options.data, options.frames))
-    # Of all sources: where only some clips are solved the tables are the same.
-    tables = folds([clip for _, clip in found])
-    sources: list[str] = []
-    for recorded, clip in found:
-        if options.only not in recorded.name:
-            continue
-        recording = preferring(recorded, tables[clip.source])
-        sources.append(clip.source)
-        rows.append(measure(recording))
-        few.append(from_few(recording))
-        rig = recording.skeleton.names, recording.skeleton.rest.round(3).tobytes()
-        if rig not in seen:
-            seen.add(rig)
-            arc = raised(recording, rows[-1].clip)
-            arcs += [] if arc is None else [arc]
-        progress("  ".join(cell(rows[-1]) for _, cell in COLUMNS))
+    tables = folds([clip for _, clip in found])  # of all sources, also where only some clips are solved
+    chosen = (
+        Row(preferring(recording, tables[clip.source]), clip.source)
+        for recording, clip in found
+        if options.only in recording.file
+    )
+    rows = measured(chosen, "{row.clip}: {row.reached} of {row.frames} reached")
     if not rows:
         progress(f"{options.data}: no clip of a human figure")
         return 1
-    own, own_few = by_source(sources, rows), by_source(sources, few)
+    rigs: dict[tuple[tuple[str, ...], bytes], Recording] = {}
+    for of in (row.recording for row in rows):
+        rigs.setdefault((of.skeleton.names, of.skeleton.rest.round(3).tobytes()), of)
+    parts = [
+        SimpleNamespace(name=source, rows=[row for row in rows if row.source == source])
+        for source in dict.fromkeys(row.source for row in rows)
+    ]
+    every = SimpleNamespace(name="all", rows=rows)
     publish(
-        options.markdown,
+        options,
         "natural",
-        "scripts/natural",
-        [
-            *summary(rows, few),
-            f"Shoulders rise with the hands on {sum(arc.rises for arc in arcs)} of {len(arcs)} rigs.",
-        ],
-        least=str(LEAST_FRAMES),
-        frames=str(options.frames),
-        together=table([("", *own), *((name, *map(told, own.values())) for name, told in TOGETHER)]),
-        few=table([("", *own_few), *((name, *map(told, own_few.values())) for name, told in FEW)]),
-        place=f"{REACHED_PLACE:g}",
-        turn=f"{REACHED_TURN:g}",
-        backwards=f"{BACKWARDS:g}",
-        bent=f"{SPINE_BENT:g}",
-        height=f"{HEIGHT:g}",
-        no_size=f"{NO_SIZE:.0%}",
-        raising=raising(arcs),
-        misses=listed(list(misses(rows)), "Nothing."),
-        clips="".join(
-            f"\n## Clip by clip: {name}\n\nIn brackets the recording.\n\n{tabled(COLUMNS, clips)}\n"
-            for name, clips in own.items()
-            if name != "all"
-        ),
+        {**vars(recordings), **globals()},
+        parts=parts,
+        together=[*parts, every],
+        rows=rows,
+        arcs=[arc for arc in map(raised, rigs.values()) if arc is not None],
+        misses=[miss for row in rows for miss in row.misses] or ["nothing."],
     )
     return 0

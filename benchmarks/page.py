@@ -1,39 +1,87 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pages of docs/measured: a template of `pages/`, filled with a summary, tables, verdicts and facts.
+"""Pages of docs/measured: templates of `pages/`, filled with what was measured.
 
-Every template has `{command}`, by which the page is made, `{summary}`, the figures that matter in at most
-five lines, and `{facts}`, with what it was made; the other places are filled by the module of the page.
+A module measures and hands over records; its template says which figures of them are shown, and how. Fields
+are those of `str.format`. They may name the constants of the module, its options, `command`, by which the
+page is made, and `facts`, with what. Beyond that:
+
+- `[row of rows] TEXT` stands for the text once for each of them, `[row of rows]` on a line of its own for all
+  lines down to `[end]`. So an optional part of a page is one of a list with one entry or none.
+- `{rows.turn}` are the turns of all rows, where rows is a list; `{rows.0.turn}` is that of the first.
+- `{rows.turn:deg max .1f}`: before the format words may stand that say how a figure is told, in this order;
+  see `told`.
+
+The first list of a page is its summary: the figures that matter, in at most five lines.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import platform
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import dropwhile, takewhile
 from pathlib import Path
-from typing import Final, TypeVar
+from string import Formatter
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from blender_ik_addon.core.arrays import FloatArray
+
+Row = TypeVar("Row")
+
 TEMPLATES: Final = Path(__file__).parent / "pages"
+REPEATED: Final = re.compile(r"\[(\w+) of ([\w.]+)\](?: (.*))?")
 
 LONGEST_SUMMARY: Final = 5  # Lines
 FIRST: Final = 3  # How many names a list gives before it says how many more there are
-VERDICTS: Final = {True: "yes", False: "NO", None: "for comparison"}
 
-Row = TypeVar("Row")
-Column = tuple[str, Callable[[Row], str]]  # A heading, and what stands below it for a row
-Columns = Sequence[Column[Row]]
+UNITS: Final = {"deg": np.degrees(1.0), "%": 100.0, "cm": 100.0, "mm": 1e3, "ms": 1e3, "µs": 1e6, "MB": 1e-6}
+"""Of angles in radians, parts, lengths in metres, times in seconds, memory in bytes."""
+WAYS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "min": np.min,
+    "median": np.median,
+    "mean": np.mean,
+    "95": lambda values: np.percentile(values, 95),
+    "max": np.max,
+    "sum": np.sum,
+}
 
 
-def arguments(prog: str, doc: str | None, *, page: Path | None = None) -> argparse.ArgumentParser:
-    """The command line of a script, with --markdown; without a page it is printed."""
+# The command
+
+
+def arguments(
+    prog: str, doc: str | None, page: Path | None = None, /, **others: tuple[Any, str]
+) -> argparse.ArgumentParser:
+    """The command line of a script, with --markdown; without a page it is printed.
+
+    Args:
+        prog: What is typed.
+        doc: Of the module; its first line says what the script does.
+        page: Where the page goes if nothing else is said.
+        others: Further options: the default, where `Path` is a path or none and `...` one that must be given,
+            and what it is.
+    """
     parser = argparse.ArgumentParser(prog=prog, description=(doc or "").splitlines()[0])
     where = f"default: {page}" if page else "default: print it"
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", default=page, help=f"write the page ({where})"
     )
+    parser.set_defaults(command=command(prog))
+    for name, (default, what) in others.items():
+        option = f"--{name.replace('_', '-')}"
+        if default in (Path, ...):
+            required = default is ...
+            parser.add_argument(option, type=Path, metavar="PATH", help=what, required=required)
+        elif isinstance(default, bool):
+            parser.add_argument(option, action="store_true", help=what)
+        else:
+            told_default = f" (default {default})" if default else ""
+            parser.add_argument(option, type=type(default), default=default, help=what + told_default)
     return parser
 
 
@@ -58,73 +106,146 @@ def facts() -> str:
     return ", ".join(versions)
 
 
-def publish(path: Path | None, template: str, prog: str, summary: Sequence[str], **parts: str) -> None:
-    """Write a page, or print it where there is no path.
-
-    Raises:
-        ValueError: The summary is too long.
-    """
-    if len(summary) > LONGEST_SUMMARY:
-        raise ValueError(f"{len(summary)} lines of summary, at most {LONGEST_SUMMARY} are wanted")
-    text = (TEMPLATES / f"{template}.md").read_text(encoding="utf-8")
-    page = text.format(command=command(prog), summary=listed(summary), facts=facts(), **parts)
-    if path is None:
-        print(page)
-    else:
-        path.write_text(page, encoding="utf-8")
-        print(f"{listed(summary)}\n\nSee {path}.")
-
-
-def picture(path: Path | None, name: str) -> Path | None:
-    """Where the picture of a page is; None where the page is printed."""
-    return None if path is None else path.parent / "images" / f"{name}.png"
-
-
 def progress(*words: object) -> None:
     """Say what was measured, while the rest is."""
     print(*words, file=sys.stderr, flush=True)
 
 
-# Markdown
+def measured(rows: Iterable[Row], words: str) -> list[Row]:
+    """All rows; each is told in words, a template about `row`, as soon as it is measured."""
+    found: list[Row] = []
+    for row in rows:
+        found.append(row)
+        progress(filled(words, {"row": row}))
+    return found
 
 
-def table(lines: Sequence[Sequence[str]]) -> str:
-    """Cells as a table, the first line is its heading."""
-    heading, *others = lines
-    return "\n".join("| " + " | ".join(line) + " |" for line in (heading, ("---",) * len(heading), *others))
+# The page
 
 
-def tabled(columns: Columns[Row], rows: Sequence[Row]) -> str:
-    """A table with a line for each row."""
-    return table([[heading for heading, _ in columns], *([cell(row) for _, cell in columns] for row in rows)])
+def publish(options: argparse.Namespace, name: str, constants: Mapping[str, Any], /, **found: Any) -> None:
+    """Write a page, or print it where there is no path.
+
+    Args:
+        options: Of the command line.
+        name: Of the template.
+        constants: Of the module.
+        found: What was measured.
+
+    Raises:
+        ValueError: The summary is too long.
+    """
+    page = filled(template(name), {**constants, **vars(options), "facts": facts(), **found})
+    lines = dropwhile(lambda line: not line.startswith("- "), page.splitlines())
+    summary = list(takewhile(lambda line: line.startswith("- "), lines))
+    if len(summary) > LONGEST_SUMMARY:
+        raise ValueError(f"{len(summary)} lines of summary, at most {LONGEST_SUMMARY} are wanted")
+    if options.markdown is None:
+        print(page)
+    else:
+        options.markdown.write_text(page, encoding="utf-8")
+        print("\n".join([*summary, "", f"See {options.markdown}."]))
 
 
-def listed(lines: Sequence[str], otherwise: str = "") -> str:
-    """Lines as a list; another text where there are none."""
-    return "\n".join(f"- {line}" for line in lines) or otherwise
+def stored(name: str) -> Any:
+    """The data of a JSON file of this folder."""
+    return json.loads((TEMPLATES.parent / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def judged(verdicts: Sequence[tuple[str, bool | None]]) -> str:
-    """A list of what was wanted and whether it holds; None where it is no more than said."""
-    return listed([f"{VERDICTS[met]}: {what}" for what, met in verdicts])
+def template(name: str) -> str:
+    """The text of a template."""
+    return (TEMPLATES / f"{name}.md").read_text(encoding="utf-8")
 
 
-def kept(verdicts: Sequence[tuple[str, bool | None]]) -> str:
-    """How many of them hold."""
-    met = [met for _, met in verdicts if met is not None]
-    return f"{sum(met)} of {len(met)} wanted figures are reached."
+def filled(text: str, values: Mapping[str, Any]) -> str:
+    """A template with its fields filled in and its lines repeated."""
+    lines, found = iter(text.split("\n")), []
+    for line in lines:
+        repeated = REPEATED.fullmatch(line)
+        if repeated is None:
+            found.append(FIELDS.vformat(line, (), values))
+            continue
+        name, every, body = repeated.groups()
+        if body is None:
+            body = "\n".join(takewhile(lambda line: line != "[end]", lines))
+        rows, _ = FIELDS.get_field(every, (), values)
+        found += [filled(body, {**values, name: row}) for row in rows]
+    return "\n".join(found)
 
 
-def first_of(names: Sequence[str]) -> str:
-    """Names in a row, the first few of many."""
-    shown = ", ".join(names[:FIRST])
-    return f"{shown} and {len(names) - FIRST} more" if len(names) > FIRST else shown
+class _Fields(Formatter):
+    """Fields of a template."""
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, str]:
+        """What a field names, such as `rows.turn`."""
+        first, *parts = field_name.split(".")
+        value = kwargs[first]
+        for part in parts:
+            if part.isdigit():
+                value = value[int(part)]
+            else:
+                value = [getattr(row, part) for row in value] if type(value) is list else getattr(value, part)
+        return value, first
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """What a field shows."""
+        return told(value, format_spec)
 
 
-def said_of(notes: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """What was said of each of some rigs, as a list with the rigs of which it was said."""
+FIELDS: Final = _Fields()
+
+
+def told(value: Any, form: str = "") -> str:
+    """A figure, or a sequence of them, as words and a format want it.
+
+    Words are units, by which it is multiplied, and ways, of which one figure comes that is told in place of
+    many, those that are not finite left out; `count` is how many there are, `total` how
+    many in sequences of a sequence, `span` the least and the largest,
+    one figure where they are written alike. The format `short` is three digits, and no more than three behind
+    the point; `wanted` tells a no from afar. What is missing is a dash, an empty sequence `none`.
+    """
+    word, _, rest = form.partition(" ")
+    if word == "count":
+        return told(len(value), rest)
+    if word == "total":
+        return told(sum(len(part) for part in value), rest)
+    if word in UNITS:
+        return told(_numbers(value) * UNITS[word], rest)
+    if word in WAYS or word == "span":
+        known = _numbers(value)
+        known = known[np.isfinite(known)]
+        if not known.size:
+            return told(None)
+        if word in WAYS:
+            return told(WAYS[word](known), rest)
+        ends = told(known.min(), rest), told(known.max(), rest)
+        return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+    if isinstance(value, list | tuple | np.ndarray):
+        if not len(value):
+            return "none"
+        return ", ".join(told(part, form) for part in value)
+    if value is None or (isinstance(value, float) and not np.isfinite(value)):
+        return "–"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "NO" if form == "wanted" else "no"
+    if form == "short":
+        if 0.0 < value < 5e-4:
+            return "< 0.001"
+        return f"{value:.3g}" if value >= 0.1 else f"{value:.3f}"
+    return format(value, form)
+
+
+def _numbers(value: Any) -> FloatArray:
+    """Numbers as an array, (n,); those that are missing are not numbers."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    return np.concatenate([np.zeros(0), *(np.array(part, dtype=np.float64).ravel() for part in parts)])
+
+
+def said_of(notes: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    """What was said of each of some rigs, with the first few of the rigs of which it was said."""
     rigs: dict[str, list[str]] = {}
     for rig, lines in notes:
         for line in lines:
             rigs.setdefault(line, []).append(rig)
-    return listed([f"{line} ({first_of(names)})" for line, names in rigs.items()], "Nothing.")
+    more = {line: f" and {len(of) - FIRST} more" if len(of) > FIRST else "" for line, of in rigs.items()}
+    return [f"{line} ({', '.join(of[:FIRST])}{more[line]})" for line, of in rigs.items()]

@@ -15,15 +15,15 @@ of the libraries' own examples; where they leave a damping open it is the best o
 from __future__ import annotations
 
 import importlib
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from types import SimpleNamespace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
 from benchmarks import trees
+from benchmarks.timing import timed
 from benchmarks.trees import PlainLoop, Targets, Tree
 from blender_ik_addon.core.arrays import FloatArray
 
@@ -31,20 +31,6 @@ CHECKED_POSES: Final = 5  # Poses in which the placing of a library is compared 
 SAME_PLACE: Final = 1e-9  # By how much it may differ [m]
 MINK_DAMPING: Final = 1e-3
 """`damping` of mink's arm examples; 0.1, that of its humanoids, misses a tenth of a track in time."""
-
-
-class Peer(Protocol):
-    """A library with a tree."""
-
-    name: str
-
-    def place(self, values: FloatArray) -> FloatArray:
-        """Effectors (E, 3) [m] of hinges (nq,)."""
-        ...
-
-    def solve(self, values: FloatArray, targets: FloatArray, most: int) -> tuple[FloatArray, int]:
-        """Hinges (nq,) that bring effectors to targets (E, 3) [m] from other ones, in how many iterations."""
-        ...
 
 
 def mjcf(tree: Tree, limit: float | None = None) -> str:
@@ -103,12 +89,12 @@ class MinkPeer:
         self._limits = [] if limit is None else [self._mink.ConfigurationLimit(model)]
 
     def place(self, values: FloatArray) -> FloatArray:
-        """See `Peer`."""
+        """Effectors (E, 3) [m] of hinges (nq,)."""
         self._configuration.update(values[self._back])
         return self._configuration.data.site_xpos[self._sites]
 
     def solve(self, values: FloatArray, targets: FloatArray, most: int) -> tuple[FloatArray, int]:
-        """See `Peer`."""
+        """Hinges (nq,) that bring effectors to targets (E, 3) [m] from other ones, in how many iterations."""
         configuration = self._configuration
         for task, target in zip(self._tasks, targets, strict=True):
             task.set_target(self._mink.SE3.from_translation(target))
@@ -154,12 +140,12 @@ class PinocchioPeer:
         return np.array([self._data.oMf[frame].translation for frame in self._frames])
 
     def place(self, values: FloatArray) -> FloatArray:
-        """See `Peer`."""
+        """See `MinkPeer`."""
         self._pin.framesForwardKinematics(self._model, self._data, values)
         return self._tips()
 
     def solve(self, values: FloatArray, targets: FloatArray, most: int) -> tuple[FloatArray, int]:
-        """See `Peer`."""
+        """See `MinkPeer`."""
         pin, model, data, J = self._pin, self._model, self._data, self._jacobian
         for iteration in range(most + 1):
             pin.computeJointJacobians(model, data, values)
@@ -175,7 +161,7 @@ class PinocchioPeer:
         raise AssertionError("the loop returns")
 
 
-PEERS: Final[Mapping[str, Callable[[Tree, float | None], Peer]]] = {"mink": MinkPeer, "pin": PinocchioPeer}
+PEERS: Final = {"mink": MinkPeer, "pin": PinocchioPeer}
 
 
 def figures_of_all(
@@ -205,9 +191,8 @@ def figures_of_all(
         zero = values = np.zeros(loop.size)
         found, times, iterations = [], [], []
         for places in targets.positions:
-            start = time.process_time()
-            values, count = peer.solve(values if warm else zero, places, most)
-            times.append(time.process_time() - start)
+            (values, count), seconds = timed(peer.solve, values if warm else zero, places, most)
+            times.append(seconds)
             found.append(values)
             iterations.append(count)
         tips = [loop.place(row)[2] for row in found]

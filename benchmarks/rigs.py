@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import bpy
 import numpy as np
@@ -118,6 +118,13 @@ def armatures_of(path: Path) -> list[Object]:
     return list(bpy.data.objects)
 
 
+EVERY_RIG: Final[dict[str, tuple[Any, str]]] = {
+    "data": (Path, "folder with an index.json that lists rigs"),
+    "only": ("", "only rigs with this in their names"),
+}
+"""Options of what goes through `every_rig`."""
+
+
 def listed_files(data: Path | None) -> list[str]:
     """The files that DIR/index.json lists."""
     if data is None:
@@ -130,6 +137,7 @@ def every_rig(
 ) -> Iterator[tuple[str, Object | str | None]]:
     """Every rig whose name has a word, with its armature object, or why it cannot be read.
 
+    The rigs are Rigify's metarigs, what Rigify generates of each, and the files that DIR/index.json lists.
     Those that Rigify generates are of the metarigs whose names begin with `generated`.
     """
     with rigify():
@@ -150,7 +158,14 @@ def every_rig(
                 yield file, armatures[0] if armatures else "no armature in it"
 
 
-# How bones are turned
+# Where bones are, and how they are turned
+
+
+def ends(figure: Any) -> FloatArray:
+    """Heads and tails of all bones in the world, as Blender has them, (n, 2, 3) [m]."""
+    posed: Any = figure.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    places, matrix = np.array([[b.head, b.tail] for b in posed.pose.bones]), np.array(posed.matrix_world)
+    return places @ matrix[:3, :3].T + matrix[:3, 3]
 
 
 def local_rotations(figure: Any) -> FloatArray:

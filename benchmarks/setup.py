@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Set Up Character on many rigs, and what follows when hands are moved: scripts/setup.
 
-    scripts/setup [--data DIR] [--only WORD] [--markdown FILE]
-
-The rigs are those of scripts/roles; what is done with them is told on the page, `pages/setup.md`. Exits with
-1 if a rig is not set up as wanted.
+What is done is told on the page, `pages/setup.md`. Exits with 1 if a rig is not set up as wanted.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from pathlib import Path
+from itertools import starmap
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -20,8 +16,9 @@ import numpy as np
 from bpy.types import Object
 
 import blender_ik_addon
-from benchmarks.page import Columns, arguments, listed, progress, publish, said_of, tabled
-from benchmarks.rigs import FloatArray, every_rig
+from benchmarks.page import arguments, measured, publish, said_of
+from benchmarks.rigs import EVERY_RIG, FloatArray, ends, every_rig
+from benchmarks.timing import timed
 from blender_ik_addon.core import IKError
 from blender_ik_addon.core.character.roles import Role
 from blender_ik_addon.scene import posing
@@ -29,12 +26,11 @@ from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.role_table import read_character
 from blender_ik_addon.scene.rig.reports import Report
 
-WANTED: Final = 1.0  # Longest processor time [s] for a rig of up to 200 bones
+WANTED, SMALL = 1.0, 200  # Longest processor time [s] for a rig of so many bones or fewer
 MOVED: Final = 0.05  # How far hands are moved [m], on a figure of `HEIGHT`
 HEIGHT: Final = 1.75  # [m]
 REACHING: Final = ("hand", "front foot", "wing", "head", "tail", "fin", "foot")
 """Parts that are moved: the first of these that there is."""
-
 
 TRUNKS: Final = ("head", "tail", "fin")  # Of these, those that go aside rather than towards the body
 SHORT: Final = 0.25  # Largest way of such a one, by the length of its chain [1]: it may be one short bone
@@ -60,37 +56,42 @@ class Row(SimpleNamespace):
     @property
     def good(self) -> bool:
         """Whether all is as wanted; a rig in which nobody sees a body has nothing to be set up."""
-        slow = self.bones <= 200 and self.seconds >= WANTED
+        slow = self.bones <= SMALL and self.seconds >= WANTED
         controlled = self.rig.startswith("generated")
         return not (self.problem or (self.misses and not controlled) or slow)
+
+
+def copied(armature_object: Object) -> Any:
+    """A copy of a rig, shown by Blender."""
+    copy: Any = armature_object.copy()
+    data: Any = armature_object.data
+    copy.data = data.copy()
+    bpy.context.scene.collection.objects.link(copy)
+    bpy.context.view_layer.update()
+    return copy
 
 
 def copy_time(armature_object: Object) -> float:
     """Processor time that Blender takes to copy the rig and show the copy [s], the fastest of five."""
     times: list[float] = []
     for _ in range(5):
-        start = time.process_time()
-        copy: Any = armature_object.copy()
-        data: Any = armature_object.data
-        copy.data = data.copy()
-        bpy.context.scene.collection.objects.link(copy)
-        bpy.context.view_layer.update()
-        times.append(time.process_time() - start)
+        copy, seconds = timed(copied, armature_object)
+        times.append(seconds)
         bpy.data.armatures.remove(copy.data)
     return min(times)
 
 
-def set_up(rig: str, armature_object: Object) -> Row:
-    """Set a rig up, solve, move hands, solve."""
+def set_up(rig: str, armature_object: Object | str | None) -> Row:
+    """Set a rig up, solve, move hands, solve; or say why it cannot be read."""
+    if not isinstance(armature_object, Object):
+        return Row(rig=rig, problem=str(armature_object))
     bones: Any = armature_object.pose.bones
     row = Row(rig=rig, bones=len(bones), at_rest=straightened(armature_object))
     bpy.context.view_layer.update()
-    copied = copy_time(armature_object)
+    copying = copy_time(armature_object)
     try:
-        start = time.process_time()
-        report = posing.setup_character(armature_object)
-        row.seconds = time.process_time() - start
-        row.copies = row.seconds / copied
+        report, row.seconds = timed(posing.setup_character, armature_object)
+        row.copies = row.seconds / copying
         settings: Any = armature_object.poise  # pyright: ignore[reportAttributeAccessIssue]
         priorities = [entry.priority for entry in settings.effectors]
         row.seen, row.targets = ", ".join(report.bodies) or "none", len(priorities)
@@ -99,11 +100,11 @@ def set_up(rig: str, armature_object: Object) -> Row:
         row.notes = list(report.notes)
         if not priorities:
             return row
-        before = heads(armature_object)
+        before = ends(armature_object)
         first = posing.solve_pose(armature_object)
-        moved = float(np.abs(heads(armature_object) - before).max())
+        moved = float(np.abs(ends(armature_object) - before).max())
         row.stirred = moved / (max(armature_object.dimensions[:]) or 1.0)
-        row.moved = move_hands(armature_object)
+        row.moved = move_hands(armature_object) + ", from rest" * row.at_rest
         then = posing.solve_pose(armature_object)
     except IKError as error:
         row.problem = str(error)
@@ -121,15 +122,6 @@ def misses(report: Report, when: str) -> list[str]:
         for effector in report.effectors
         if not effector.reached
     ]
-
-
-def heads(armature_object: Object) -> FloatArray:
-    """Where bones begin and end in the world, (2n, 3) [m]."""
-    bpy.context.view_layer.update()
-    posed: Any = armature_object.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    places = np.array([[bone.head, bone.tail] for bone in posed.pose.bones]).reshape(-1, 3)
-    matrix = np.array(posed.matrix_world)
-    return places @ matrix[:3, :3].T + matrix[:3, 3]
 
 
 def straightened(armature_object: Object) -> bool:
@@ -180,9 +172,9 @@ def move_hands(armature_object: Object) -> str:
     settings: Any = armature_object.poise  # pyright: ignore[reportAttributeAccessIssue]
     parts = [entry.part for entry in settings.effectors]
     what = next(word for word in (*REACHING, "") if any(part.startswith(word) for part in parts))
-    places = heads(armature_object)
-    middle, size = places.mean(axis=0), float(np.ptp(places, axis=0).max())
-    starts = dict(zip([bone.name for bone in armature_object.pose.bones], places[::2], strict=True))
+    places = ends(armature_object)
+    middle, size = places.mean(axis=(0, 1)), float(np.ptp(places, axis=(0, 1)).max())
+    starts = dict(zip([bone.name for bone in armature_object.pose.bones], places[:, 0], strict=True))
     for entry in [entry for entry in settings.effectors if entry.part.startswith(what)]:
         world = np.array(entry.target.matrix_world.translation)
         way = unit(middle - world)
@@ -213,61 +205,23 @@ def unit(vector: Any) -> FloatArray:
     return vector / max(float(np.linalg.norm(vector)), 1e-9)
 
 
-COLUMNS: Final[Columns[Row]] = (
-    ("rig", lambda row: row.rig),
-    ("bones", lambda row: str(row.bones)),
-    ("seen as", lambda row: row.seen or row.problem),
-    ("targets", lambda row: str(row.targets)),
-    ("by level", lambda row: row.levels),
-    ("limits", lambda row: str(row.limits)),
-    ("held", lambda row: str(row.held)),
-    ("ms", lambda row: f"{1e3 * row.seconds:.0f}"),
-    ("copies", lambda row: f"{row.copies:.1f}"),
-    ("stirred", lambda row: f"{100.0 * row.stirred:.1f} %"),
-    ("moved", lambda row: f"{row.moved}, from rest" if row.at_rest else row.moved),
-    ("reached", lambda row: row.reached),
-)
-
-
-def summary(rows: Sequence[Row]) -> list[str]:
-    """The figures that matter."""
-    small = [row for row in rows if row.bones <= 200]
-    slowest = max((row.seconds for row in small), default=0.0)
-    return [
-        f"{sum(row.good for row in rows)} of {len(rows)} rigs are set up as wanted.",
-        f"{1e3 * slowest:.0f} ms at most up to 200 bones, wanted less than {1e3 * WANTED:.0f}; "
-        f"{max((row.copies for row in small), default=0.0):.0f} times Blender's own copy of the rig at most.",
-        f"A solve right after moves bones by {100.0 * max(row.stirred for row in rows):.1f} % of the figure "
-        f"at most, {100.0 * float(np.median([row.stirred for row in rows])):.1f} % in the median.",
-        f"{sum(row.targets == 0 for row in rows)} rigs in which no part of a body is seen.",
-    ]
-
-
 def main() -> int:
     """Run from the command line."""
-    parser = arguments("scripts/setup", __doc__)
-    parser.add_argument("--data", type=Path, metavar="DIR", help="folder with index.json and rigs")
-    parser.add_argument("--only", default="", metavar="WORD", help="only rigs with this in their name")
-    options = parser.parse_args()
-    rows: list[Row] = []
-    for rig, found in every_rig(options.data, options.only):
-        if isinstance(found, Object):
-            blender_ik_addon.register()
-            try:
-                rows.append(set_up(rig, found))
-            finally:
-                blender_ik_addon.unregister()
-        else:
-            rows.append(Row(rig=rig, problem=str(found)))
-        progress(rig, rows[-1].reached or rows[-1].problem)
-    details = [f"{row.rig}: {text}" for row in rows for text in (*row.misses, row.problem) if text]
+    options = arguments("scripts/setup", __doc__, **EVERY_RIG).parse_args()
+    blender_ik_addon.register()
+    try:
+        rigs = every_rig(options.data, options.only)
+        rows = measured(starmap(set_up, rigs), "{row.rig}: {row.reached}{row.problem}")
+    finally:
+        blender_ik_addon.unregister()
     publish(
-        options.markdown,
+        options,
         "setup",
-        "scripts/setup",
-        summary(rows),
-        table=tabled(COLUMNS, rows),
-        details=listed(details, "Nothing."),
+        globals(),
+        rows=rows,
+        small=[row for row in rows if row.bones <= SMALL],
+        empty=sum(row.targets == 0 for row in rows),
+        details=[f"{row.rig}: {text}" for row in rows for text in (*row.misses, row.problem) if text],
         notes=said_of([(row.rig, row.notes) for row in rows]),
     )
     return 0 if rows and all(row.good for row in rows) else 1

@@ -12,16 +12,15 @@ tree, no line search, stop when every effector is within 1 mm; angles clipped wh
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import radians
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from benchmarks.page import stored
+from benchmarks.timing import timed
 from blender_ik_addon.core import ReachPoint, Skeleton
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
 
@@ -109,7 +108,7 @@ class Tree:
 
 def human_tree(*, floating: bool = False) -> Tree:
     """A figure of 1.75 m with its arms out along y: 21 joints; `floating`: and a pelvis that moves."""
-    content = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
+    content = stored("trees")
     joints = [Joint(name, parent, tuple(offset)) for name, parent, offset in content["joints"]]
     if floating:
         for number, (name, parent, (x, y, z), _) in enumerate(joints):
@@ -216,9 +215,8 @@ def plain_solutions(
     loop = PlainLoop(tree, limit)
     values = np.zeros(loop.size)
     for places in targets:
-        start = time.process_time()
-        solution = loop.solve(values, places, TRACK_ITERATIONS if warm else POSE_ITERATIONS)
-        yield solution, time.process_time() - start
+        solution, seconds = timed(loop.solve, values, places, TRACK_ITERATIONS if warm else POSE_ITERATIONS)
+        yield solution, seconds
         values = solution.values if warm else values
 
 
@@ -252,44 +250,38 @@ def stored_targets(stored: Mapping[str, Any], count: int) -> dict[str, Targets]:
     }
 
 
-def pose_targets(
-    tree: Tree, frames: int, rng: np.random.Generator, spread: float = radians(55.0)
-) -> FloatArray:
+def pose_targets(tree: Tree, frames: int, rng: np.random.Generator) -> FloatArray:
     """Effectors in poses drawn at random, (frames, E, 3) [m].
 
-    Angles within ± `spread` [rad], sliders within ± 0.3 m: all can be reached, also within limits above it.
+    Angles within ± 55°, sliders within ± 0.3 m: all can be reached, also within limits above it.
     """
     loop = PlainLoop(tree)
-    extent = np.where(loop.slides, 0.3, spread)
+    extent = np.where(loop.slides, 0.3, radians(55.0))
     return np.array([loop.place(extent * rng.uniform(-1.0, 1.0, loop.size))[2] for _ in range(frames)])
 
 
-def track_targets(
-    tree: Tree, frames: int, rng: np.random.Generator, amplitude: float = radians(30.0)
-) -> FloatArray:
+def track_targets(tree: Tree, frames: int, rng: np.random.Generator) -> FloatArray:
     """Effectors on a smooth way from rest, (frames, E, 3) [m].
 
-    Each angle is the sum of two sines of `amplitude` [rad] at most each and of ½ to 2 turns in 250 frames.
+    Each angle is the sum of two sines of 30° at most each and of ½ to 2 turns in 250 frames.
     """
     loop = PlainLoop(tree)
-    extent = np.where(loop.slides, 0.15, amplitude) * rng.uniform(-1.0, 1.0, (2, loop.size))
+    extent = np.where(loop.slides, 0.15, radians(30.0)) * rng.uniform(-1.0, 1.0, (2, loop.size))
     turns = rng.uniform(0.5, 2.0, (2, loop.size))
     times = np.arange(frames)[:, None, None] / 250.0
     values = (extent * np.sin(2.0 * np.pi * turns * times)).sum(1)
     return np.array([loop.place(row)[2] for row in values])
 
 
-def motion_targets(
-    tree: Tree, frames: int, rng: np.random.Generator, amplitude: float = radians(54.0)
-) -> FloatArray:
+def motion_targets(tree: Tree, frames: int, rng: np.random.Generator) -> FloatArray:
     """Effectors in a smooth motion from rest, (frames, E, 3) [m].
 
-    Each channel is the sum of sines of one to three turns in all, and goes as far as `amplitude` [rad]; the
+    Each channel is the sum of sines of one to three turns in all, and goes as far as 54°; the
     pelvis by 0.3 m and 30°.
     """
     loop = PlainLoop(tree)
     pelvis = np.array([hinge.name.startswith("pelvis") for hinge in tree.hinges])
-    extent = np.where(loop.slides, 0.3, np.where(pelvis, radians(30.0), amplitude))
+    extent = np.where(loop.slides, 0.3, np.where(pelvis, radians(30.0), radians(54.0)))
     turns = np.arange(1, 4)
     times = np.linspace(0.0, 2.0 * np.pi, frames)[:, None, None]
     weights, phases = rng.normal(size=(loop.size, 3)), rng.uniform(0.0, 2.0 * np.pi, (loop.size, 3))

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The tuning constants of the solver, and whether its behaviour hangs on one of them: scripts/check --tuning.
 
-    scripts/check --tuning [--list] [--only NAME ...] [--markdown FILE] [-- ARGUMENTS OF PYTEST]
-
-A tuning constant is every number that stands as a `Final` at the top of a module of the core, except in the
-modules of `OUTSIDE`, and except what `DEFINITIONS` names. So a new one is in the table as soon as it is
-written. Each of its numbers is halved and doubled in a copy of the source, and the tests run against that:
+A tuning constant is every number that stands as a `Final` at the top of a module of the core, except in those
+that are not the solver's (`outside` in `tuning.json`, by what they are for) and except what is no matter of
+tuning (`definitions`, with the reason). So a new one is in the table as soon as it is written.
+Each of its numbers is halved and doubled in a copy of the source, and the tests run against that:
 no test of behaviour should fail. All of it takes an hour or two; --only takes some of the constants, and when
 it is stopped (Ctrl C) it tells what it has.
 """
@@ -25,33 +24,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, is_dataclass
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
-from benchmarks.page import Columns, arguments, progress, publish, tabled
+from benchmarks.page import arguments, filled, progress, publish, stored, template
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 CORE: Final = Path("blender_ik_addon/core")
-
-OUTSIDE: Final = {
-    "the model": ("arrays", "errors", "model"),
-    "tasks": ("tasks", "problem.slacks"),
-    "the methods of the papers": ("methods",),
-    "explanations": ("explain", "amounts"),
-    "characters": ("character",),
-    "settings": ("problem.options", "threads"),
-}
-"""Modules and packages of the core that are not the solver's, by what they are for."""
-
-DEFINITIONS: Final = {
-    "engine.pops.TIMES": "what a pop is",
-    "engine.pops.BESIDE": "what a pop is",
-    "engine.restarts.SEED": "any number does",
-    "solve.sequence.FRAME_RATE": "a default of an argument",
-    "engine.motion.NEARER": "what is shown of the progress",
-    "engine.energy.HAIR": "what rounding leaves",
-    "solve.paths.OPPOSITE": "what rounding leaves",
-}
-"""Constants that are no matter of tuning, and why."""
 
 PATIENCE: Final = 8.0
 """Time after which tests do not end, by that of the same tests with the constants as they are [1]."""
@@ -65,20 +44,21 @@ class Constant:
 
     name: str  # By its module in the core, such as engine.kernel.GROW
     value: str  # As it is written
-    meaning: str  # The docstring below it
+    meaning: str  # The docstring below it, as a cell of a table
     numbers: tuple[tuple[int, int, bool], ...]  # Line and column of each, and whether it is a whole number
 
 
 def constants() -> list[Constant]:
     """All tuning constants, in the order of their modules."""
-    outside = {name for names in OUTSIDE.values() for name in names}
+    known = stored("tuning")
+    outside = {name for names in known["outside"].values() for name in names}
     found: list[Constant] = []
     for path in sorted((ROOT / CORE).rglob("*.py")):
         parts = path.relative_to(ROOT / CORE).with_suffix("").parts
         if not outside.intersection((parts[0], ".".join(parts))) and parts[-1] != "__init__":
             module = importlib.import_module(".".join((*CORE.parts, *parts)))
             found += constants_of(path, ".".join(parts), vars(module))
-    return [constant for constant in found if constant.name not in DEFINITIONS]
+    return [constant for constant in found if constant.name not in known["definitions"]]
 
 
 def constants_of(path: Path, name: str, values: Mapping[str, Any]) -> list[Constant]:
@@ -105,7 +85,7 @@ def constants_of(path: Path, name: str, values: Mapping[str, Any]) -> list[Const
     for statement in reversed(ast.parse(path.read_text(encoding="utf-8")).body):
         match statement:
             case ast.Expr(value=ast.Constant(value=str(text))):
-                meaning = re.sub(r"\s+", " ", text)
+                meaning = re.sub(r"\s+", " ", text).replace("|", "\\|")
             case ast.AnnAssign(target=ast.Name(id=label), value=ast.expr() as value):
                 inside = tuple(numbers(value, values[label]))
                 if inside and ast.unparse(statement.annotation).startswith("Final"):
@@ -129,20 +109,6 @@ def scaled(source: str, number: tuple[int, int, bool], factor: float) -> str:
     return ast.unparse(Scaling().visit(ast.parse(source)))
 
 
-@dataclass(frozen=True)
-class Trial:
-    """The tests with one number halved or doubled."""
-
-    constant: Constant
-    which: int  # Of the constant's numbers
-    change: str  # One of `FACTORS`
-    failed: tuple[str, ...]  # The tests that failed, and not without the change
-    ended: bool  # Whether they came to an end
-
-    def __str__(self) -> str:
-        return (", ".join(self.failed) or "ok") if self.ended else "no end"
-
-
 class Copy:
     """A copy of the source, in which constants are changed and tests run."""
 
@@ -157,8 +123,8 @@ class Copy:
         """The tests that fail with the constants as they are."""
         self._seconds = time.monotonic() - start
 
-    def trial(self, constant: Constant, which: int, change: str) -> Trial:
-        """Run the tests with one number changed."""
+    def trial(self, constant: Constant, which: int, change: str) -> str:
+        """Run the tests with one number changed; what failed that does not without, "" where nothing did."""
         module, _ = constant.name.rsplit(".", maxsplit=1)
         path = (self._folder / CORE).joinpath(*module.split(".")).with_suffix(".py")
         source = path.read_text(encoding="utf-8")
@@ -167,7 +133,8 @@ class Copy:
             failed, ended = self._run(PATIENCE * self._seconds)
         finally:
             path.write_text(source, encoding="utf-8")
-        return Trial(constant, which, change, tuple(sorted(failed - self.failing)), ended)
+        names = {test.rsplit("::", maxsplit=1)[-1].split("[")[0] for test in failed - self.failing}
+        return ", ".join(sorted(names)) if ended else "no end"
 
     def _run(self, seconds: float | None) -> tuple[frozenset[str], bool]:
         """The tests that fail, and whether all have ended in so many seconds."""
@@ -192,24 +159,13 @@ class Copy:
         return frozenset(found), True
 
 
-COLUMNS: Final[Columns[Constant]] = (
-    ("constant", lambda each: each.name),
-    ("value", lambda each: each.value),
-    ("meaning", lambda each: each.meaning.replace("|", "\\|")),
-)
-
-
-def verdict(trials: Sequence[Trial], constant: Constant, change: str) -> str:
+def verdict(trials: Mapping[tuple[str, int, str], str], constant: Constant, change: str) -> str:
     """What failed when the numbers of a constant were changed, as a text."""
     texts: list[str] = []
     for which in range(len(constant.numbers)):
-        tried = [t for t in trials if (t.constant.name, t.which, t.change) == (constant.name, which, change)]
         several = f"number {which + 1}: " if len(constant.numbers) > 1 else ""
-        if not tried:
-            texts.append(f"{several}not tried")
-        elif str(tried[0]) != "ok":
-            names = {test.rsplit("::", maxsplit=1)[-1].split("[")[0] for test in tried[0].failed}
-            texts.append(several + (", ".join(sorted(names)) if tried[0].ended else "no end"))
+        failed = trials.get((constant.name, which, change), "not tried")
+        texts += [several + failed] if failed else []
     return "; ".join(texts) or "–"
 
 
@@ -227,11 +183,10 @@ def main() -> int:
     chosen = [each for each in found if not only or any(f".{name}." in f".{each.name}." for name in only)]
     if not chosen:
         parser.error(f"there is no {', '.join(only)}; there are {', '.join(each.name for each in found)}")
-    count = f"{len(chosen)} tuning constants with {sum(len(each.numbers) for each in chosen)} numbers."
     if options.list:
-        print(f"{tabled(COLUMNS, chosen)}\n\n{count}")
+        print(filled(template("tuning_list"), {"constants": chosen}))
         return 0
-    trials: list[Trial] = []
+    trials: dict[tuple[str, int, str], str] = {}
     with tempfile.TemporaryDirectory() as folder:
         copy = Copy(Path(folder), options.arguments or ["tests/core"])
         for test in sorted(copy.failing):
@@ -239,23 +194,23 @@ def main() -> int:
         try:
             for each in chosen:
                 for which, change in product(range(len(each.numbers)), FACTORS):
-                    trials.append(copy.trial(each, which, change))
-                    progress(f"{each.name}, number {which + 1}, {change}: {trials[-1]}")
+                    failed = trials[each.name, which, change] = copy.trial(each, which, change)
+                    progress(f"{each.name}, number {which + 1}, {change}: {failed or 'ok'}")
         except KeyboardInterrupt:
             progress("Stopped: what follows is of the changes that were tried.")
-    good = sum(not trial.failed and trial.ended for trial in trials)
-    tried = [each for each in chosen if any(trial.constant.name == each.name for trial in trials)]
-    columns: Columns[Constant] = (
-        *COLUMNS[:2],
-        ("halved", lambda each: verdict(trials, each, "halved")),
-        ("doubled", lambda each: verdict(trials, each, "doubled")),
-    )
+    good = sum(not failed for failed in trials.values())
     publish(
-        options.markdown,
+        options,
         "tuning",
-        "scripts/check --tuning",
-        [count, f"{good} of {len(trials)} changes let all tests pass."],
-        trials=tabled(columns, tried),
-        meanings=tabled(COLUMNS, found),
+        globals(),
+        constants=chosen,
+        good=good,
+        trials=trials,
+        tried=[
+            SimpleNamespace(constant=each, **{change: verdict(trials, each, change) for change in FACTORS})
+            for each in chosen
+            if (each.name, 0, "halved") in trials
+        ],
+        found=found,
     )
     return 0 if good == len(trials) else 1

@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from . import cli
 from .scene.live import handlers as live
 from .scene.properties import naming, overrides, settings
-from .ui import acting, character, drag, operators, overlay, panels, preferences
+from .ui import acting, drag, operators, overlay, panels, preferences
 
 _STORED = (settings, naming, overrides)
-_SHOWN = (acting, operators, overlay, drag, panels, character, preferences)
+_SHOWN = (acting, operators, overlay, drag, panels, preferences)
 MODULES = (*_STORED, *_SHOWN, live, cli)
 """What is registered, each after the modules whose classes it uses."""
 

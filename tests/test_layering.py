@@ -49,7 +49,7 @@ PACKAGES = {
     "core/problem": {"model", "tasks"},
     "core/engine": {"model", "problem"},
     "core/methods": {"model", "problem"},
-    "core/explain": {"model", "tasks", "problem"},
+    "core/explain": {"model", "tasks", "problem", "methods"},
     "core/solve": {"model", "tasks", "problem", "engine", "methods", "explain"},
     "core/character": {"model"},
     "scene/kinds": set[str](),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf, pi, radians
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +29,7 @@ from blender_ik_addon.core.methods.step_rules import (
     transpose_step,
 )
 
-from .findings import HAIR, Check, Finding, Picture, span
+from .findings import HAIR, Finding, Picture
 from .linkages import Linkage
 
 TIME_STEP: Final = 0.005
@@ -52,7 +53,7 @@ class Method:
     reference: str  # How the file's name of it begins; empty where it is not there
     max_angle: float = inf  # Largest change of an angle in one update [rad]
     distance: float = inf
-    """Dmax: to what errors are shortened, besides what came nearer in the last step; see `Clamp`."""
+    """Dmax: to what errors are shortened, besides what came nearer in the last step."""
 
 
 def _inverted(jacobian: FloatArray, errors: FloatArray, rank: float) -> FloatArray:
@@ -142,40 +143,45 @@ def errors_of(experiment: Experiment, method: Method, runs: int = RUNS) -> Float
 def finding(experiment: Experiment) -> Finding:
     """One tree with every method."""
     unclamped = Method("pseudo-inverse without clamps", partial(_inverted, rank=RANK_TOLERANCE), "")
-    errors = {method.name: errors_of(experiment, method) for method in (*METHODS, unclamped)}
-    totals = {name: values.sum(axis=0) for name, values in errors.items()}
-    median = {name: float(np.median(values)) for name, values in totals.items()}
-    rows = [("method", "total, reference", "total, ours", "difference [%]", "largest of a step")]
-    checks: list[Check] = []
+    rows: list[SimpleNamespace] = []
     for method in (*METHODS, unclamped):
-        name, reference = method.name, experiment.reference(method)
-        told = span(errors[name].max(axis=0), ".1f")
-        if reference is None:
-            rows.append((name, "–", span(totals[name], ".1f"), "–", told))
-        else:
-            off = 100.0 * (totals[name] / reference - 1.0)
-            rows.append((name, f"{reference:.1f}", span(totals[name], ".1f"), span(off, "+.1f"), told))
-            close = abs(median[name] / reference - 1.0) <= CLOSE
-            checks.append(Check(f"{name} {span(off, '+.1f')} % from its reference", close))
-    dls, clamped = "DLS, λ = 0.6", "pseudo-inverse"
-    for name, other, farther in (
-        ("Jacobian transpose", dls, 1.0),
-        (unclamped.name, clamped, 1.5),
-        (dls, "SDLS", 1.0),
-        ("DLS, λ = 1.1", "DLS′, λ = 0.7", 1.0),
-    ):
-        ratio = median[name] / median[other]
-        checks.append(Check(f"{name} is {ratio:.3g} times as far off as {other}", ratio > farther))
+        errors, reference = errors_of(experiment, method), experiment.reference(method)
+        totals = errors.sum(axis=0)
+        off = None if reference is None else totals / reference - 1.0
+        rows.append(
+            SimpleNamespace(
+                method=method,
+                errors=errors,
+                totals=totals,
+                reference=reference,
+                off=off,
+                most=errors.max(axis=0),
+            )
+        )
+    compared = [row for row in rows if row.off is not None]
+    median = {row.method.name: float(np.median(row.totals)) for row in rows}
+    ratios = [
+        SimpleNamespace(name=name, other=other, ratio=median[name] / median[other], least=least)
+        for name, other, least in (
+            ("Jacobian transpose", "DLS, λ = 0.6", 1.0),
+            (unclamped.name, "pseudo-inverse", 1.5),
+            ("DLS, λ = 0.6", "SDLS", 1.0),
+            ("DLS, λ = 1.1", "DLS′, λ = 0.7", 1.0),
+        )
+    ]
 
     def draw(panels: Sequence[Axes]) -> None:
-        for colour, method in zip(COLOURS, METHODS, strict=False):
-            panels[0].plot(np.cumsum(errors[method.name][:, 0]), color=colour, lw=1.3, label=method.name)
+        for colour, row in zip(COLOURS, rows, strict=False):
+            panels[0].plot(np.cumsum(row.errors[:, 0]), color=colour, lw=1.3, label=row.method.name)
         panels[0].set(xlabel="step", ylabel="sum of distances so far")
 
     return Finding(
         title=f"The {experiment.name}",
-        checks=checks,
-        table=rows,
+        holds=[
+            *(abs(float(np.median(row.off))) <= CLOSE for row in compared),
+            *(pair.ratio > pair.least for pair in ratios),
+        ],
+        facts={"rows": rows, "compared": compared, "ratios": ratios},
         picture=Picture(f"buss-{experiment.name.lower().replace(' ', '-')}", (6.0, 3.2), 1, draw),
     )
 

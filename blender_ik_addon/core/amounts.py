@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Amounts as people read them: lengths in millimetres, angles in degrees."""
+"""Amounts and lists as people read them: lengths in millimetres, angles in degrees, the first few names."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -36,6 +37,12 @@ def angle_text(angle: float) -> str:
 def limit_angle(angle: float) -> str:
     """Write a limit [rad] in tenths of a degree: one that was set to 0 is 1e-14 after conversions."""
     return f"{round(float(np.degrees(angle)), 1) + 0.0:g}°"  # no -0
+
+
+def in_a_row(texts: Sequence[str], most: int) -> str:
+    """Write texts in a row, the first few of many and how many more there are."""
+    more = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _three_digits(number: float) -> str:

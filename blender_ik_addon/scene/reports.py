@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from math import degrees
 from typing import Final, NamedTuple
 
+from ..core import amounts
 from ..core.amounts import angle_text, length_text
 from ..core.engine.pops import Pop
 
@@ -14,9 +15,7 @@ NAMES_SHOWN: Final = 5
 
 def in_a_row(texts: Sequence[str]) -> str:
     """Write texts in a row, the first few of many."""
-    shown = ", ".join(texts[:NAMES_SHOWN])
-    more = len(texts) - NAMES_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    return amounts.in_a_row(texts, NAMES_SHOWN)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Skeletons made in code, and random poses of them. Bones lie along +y of their joints, as in Blender."""
 
-from collections.abc import Container
 from dataclasses import replace
 from typing import Any
 
@@ -110,18 +109,24 @@ def humanoid(*, limit: float | None = None, scale: float = 1.0, **build: Any) ->
         scale: Size of the figure [1].
         build: Fields of `Skeleton.build`.
     """
-    return _figure([name for name, _, _ in (*_CENTRE, *_LEFT)], limit, scale, build)
+    return figure(*(name for name, _, _ in (*_CENTRE, *_LEFT)), limit=limit, scale=scale, **build)
 
 
 def upper_body(*, limit: float | None = None, scale: float = 1.0, **build: Any) -> Skeleton:
     """The figure without shoulders and legs, 11 joints: what serves as well and costs less."""
     centre = [name for name, _, _ in _CENTRE]
-    return _figure([*centre, "upper_arm", "forearm", "hand"], limit, scale, build)
+    return figure(*centre, "upper_arm", "forearm", "hand", limit=limit, scale=scale, **build)
+
+
+def body(*, limit: float | None = None, scale: float = 1.0, **build: Any) -> Skeleton:
+    """The figure without shoulders, toes and one joint of the spine: 16 joints."""
+    centre, arm = ("hips", "chest", "neck", "head"), ("upper_arm", "forearm", "hand")
+    return figure(*centre, *arm, "thigh", "shin", "foot", limit=limit, scale=scale, **build)
 
 
 def torso(*, limit: float | None = None, scale: float = 1.0) -> Skeleton:
     """Two arms on one trunk, 8 joints: elbows are hinges, hands are fixed. For solves that take long."""
-    skeleton = _figure(["hips", "chest", "upper_arm", "forearm", "hand"], limit, scale, {})
+    skeleton = figure("hips", "chest", "upper_arm", "forearm", "hand", limit=limit, scale=scale)
     free = np.array(skeleton.free)
     for side in (".L", ".R"):
         free[skeleton.index("forearm" + side), 3:5] = False
@@ -129,7 +134,8 @@ def torso(*, limit: float | None = None, scale: float = 1.0) -> Skeleton:
     return replace(skeleton, free=free)
 
 
-def _figure(kept: Container[str], limit: float | None, scale: float, build: dict[str, Any]) -> Skeleton:
+def figure(*kept: str, limit: float | None = None, scale: float = 1.0, **build: Any) -> Skeleton:
+    """The figure with some of its joints, those of limbs on both sides: the others cost time."""
     above = {name: parent for name, parent, _ in (*_CENTRE, *_LEFT)}
 
     def parent_of(name: str, side: str) -> str | None:

@@ -11,8 +11,7 @@ from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.character.digits import BENT, KNUCKLE, MIDDLE
 from blender_ik_addon.core.character.human import JointDefaults, joint_defaults
 from blender_ik_addon.core.character.roles import Role, recognise
-from blender_ik_addon.core.model.euler import EULER_ORDERS
-from blender_ik_addon.core.model.rotation import matrix_from_euler, matrix_from_rotvec
+from blender_ik_addon.core.model.rotation import EULER_ORDERS, matrix_from_euler, matrix_from_rotvec
 
 from .test_human import PLACES, built, with_limbs
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -24,7 +24,7 @@ from blender_ik_addon.core.engine.pops import pops_of
 from blender_ik_addon.core.engine.restarts import random_starts, searching
 from blender_ik_addon.core.model.kinematics import forward_kinematics
 from blender_ik_addon.core.problem.system import assemble
-from tests.core.builders import humanoid, random_pose
+from tests.core.builders import body, random_pose
 
 
 def figure_energy(
@@ -34,7 +34,7 @@ def figure_energy(
 
     Where there is a softness, the first level has no exact task and the last one has both.
     """
-    skeleton = humanoid(limit=limit)
+    skeleton = body(limit=limit)
     aims = [forward_kinematics(skeleton, random_pose(rng, skeleton, only_free=True)) for _ in range(frames)]
 
     def targets(joint: str) -> np.ndarray:
@@ -75,7 +75,7 @@ def test_the_gradient_is_that_of_the_energy(seed: int, softness: float) -> None:
 @pytest.mark.parametrize(("softness", "other"), [(0.0, 0.0), (0.02, 0.0), (0.5, 0.5)])
 def test_at_a_minimum_the_hessian_is_that_of_the_energy(softness: float, other: float) -> None:
     """Away from it the forces are those of Lagrange's multipliers, not of the residual."""
-    skeleton = humanoid()
+    skeleton = body()
     rest = forward_kinematics(skeleton, Pose.rest(skeleton))
     near = rest.point("foot.L") + np.array([0.05, 0.1, 0.15])
     tasks = (
@@ -120,32 +120,6 @@ def test_at_the_minimum_nothing_pulls_but_against_limits() -> None:
     assert (low | high).any()
 
 
-@settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 2**16), limit=st.sampled_from([0.2, 0.6, 1.2]))
-def test_no_channel_ever_leaves_its_limits(seed: int, limit: float) -> None:
-    energy, values = figure_energy(np.random.default_rng(seed), limit=limit)
-    seen: list[np.ndarray] = []
-
-    def look(_: int, values: np.ndarray) -> bool:
-        seen.append(values)
-        return False
-
-    found = Descent(
-        energy, values, step_tolerance=1e-6, max_iterations=40, max_angle=0.8, callback=look
-    ).run()
-    for values in (*seen, found.values):
-        assert (values >= energy.lower).all() and (values <= energy.upper).all()
-
-
-def test_frames_are_found_together_as_each_alone() -> None:
-    energy, values = figure_energy(np.random.default_rng(5), frames=4)
-    settings = {"step_tolerance": 1e-8, "max_iterations": 200, "max_angle": 0.8}
-    together = Descent(energy, values, **settings).run()
-    for frame in range(4):
-        alone = Descent(energy.select(np.array([frame])), values[frame][None], **settings).run()
-        assert together.energies[frame] == pytest.approx(alone.energies[0], rel=1e-6)
-
-
 def lowered(skeleton: Skeleton, tasks: tuple[Task, ...], restarts: int) -> tuple[bool, Pose]:
     """Whether all tasks are met from the rest pose to 0.1 mm and 1 mrad, and the pose."""
     rest = Pose.rest(skeleton)[None]
@@ -185,25 +159,6 @@ def test_a_straight_limb_bends_although_nothing_pulls_it_to_a_side() -> None:
     assert met
 
 
-def test_what_the_present_pose_does_not_lead_to_is_found_from_another() -> None:
-    """The elbow turns to one side only: behind the back the arm must go round."""
-    arm = straight_arm()
-    rng = np.random.default_rng(0)
-    met: dict[int, int] = {0: 0, 8: 0}
-    for _ in range(20):
-        channels = np.zeros((3, 6))
-        channels[0, 3:] = rng.uniform(-2.5, 2.5, 3)
-        channels[1, 5] = rng.uniform(0.2, 2.4)
-        placed = forward_kinematics(arm, Pose.from_channels(channels))
-        tasks = (
-            ReachPoint(joint="hand", target=placed.point("hand", np.zeros(3))),
-            MatchOrientation(joint="lower", target=placed.matrices[1, :3, :3]),
-        )
-        for restarts in met:
-            met[restarts] += lowered(arm, tasks, restarts)[0]
-    assert met[8] == 20
-
-
 def test_starts_are_inside_the_limits_and_the_same_every_time() -> None:
     energy, _ = figure_energy(np.random.default_rng(1), limit=0.7, frames=1)
     starts = random_starts(energy, 16)
@@ -212,22 +167,13 @@ def test_starts_are_inside_the_limits_and_the_same_every_time() -> None:
     assert len(np.unique(starts, axis=0)) == 16
 
 
-def test_a_pose_that_is_a_minimum_stays_exactly() -> None:
-    skeleton = humanoid()
-    rest = Pose.rest(skeleton)
-    place = forward_kinematics(skeleton, rest).matrices[skeleton.index("hand.L"), :3, 3]
-    _, pose = lowered(skeleton, (ReachPoint(joint="hand.L", target=place),), restarts=0)
-    assert_array_equal(pose.channels[0], rest.channels)
-
-
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**16), limit=st.sampled_from([None, 1.2, 0.5]), beyond=st.booleans())
 def test_a_pose_that_is_solved_stays_when_it_is_solved_again(
     seed: int, limit: float | None, beyond: bool
 ) -> None:
     """Once the far search finds nothing lower from there."""
     rng = np.random.default_rng(seed)
-    skeleton = humanoid(limit=limit)
+    skeleton = body(limit=limit)
     aim = forward_kinematics(skeleton, random_pose(rng, skeleton, only_free=True, angle=0.6 * (limit or 1.0)))
     places = {joint: aim.matrices[skeleton.index(joint)] for joint in ("hand.L", "hand.R", "foot.L", "head")}
     tasks = (

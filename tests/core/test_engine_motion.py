@@ -22,7 +22,7 @@ from blender_ik_addon.core.engine.motion import OVERLAP, Motion, windows
 from blender_ik_addon.core.model.skeleton import Skeleton
 from blender_ik_addon.core.problem.options import SolverOptions
 from blender_ik_addon.core.problem.system import System, assemble, tolerances
-from tests.core.builders import Array, chain, humanoid, tip, torso, upper_body
+from tests.core.builders import Array, chain, figure, humanoid, tip, torso, upper_body
 from tests.core.strategies import rotation_about
 
 UNEVEN = np.cumsum([0.0, 0.04, 0.05, 0.04, 0.3, 0.04, 0.02, 0.04])
@@ -141,14 +141,6 @@ def test_a_smooth_motion_in_reach_is_met_and_stays_smooth_inside_the_limits() ->
     assert np.abs(found).max() <= 1.2
 
 
-def test_forward_and_backward_are_the_same_motion() -> None:
-    """The terms over time have no direction."""
-    targets, times = curve(49), np.arange(49) / 24
-    forward, _ = solved(arm(), targets, times)
-    backward, _ = solved(arm(), targets[::-1], times)
-    np.testing.assert_allclose(backward[::-1], forward, atol=np.radians(0.1))
-
-
 def test_half_the_frames_give_nearly_the_same_poses() -> None:
     """Weights follow from the real time between frames."""
     targets, times = curve(97), np.arange(97) / 48
@@ -252,8 +244,8 @@ def test_a_recorded_glitch_of_one_frame_is_met(rate: int, smoothness: float) -> 
 
 @pytest.mark.parametrize(("rate", "smoothness"), RATES)
 def test_targets_that_move_fast_are_met(rate: int, smoothness: float) -> None:
-    """Ten metres a second and more, there and back three times in a second."""
-    frames = rate + 1
+    """Ten metres a second and more, there and back three times in a second, for half of one."""
+    frames = rate // 2 + 1
     times = np.arange(frames) / rate
     away = np.sin(6.0 * np.pi * times)
     places = np.stack([-0.3 + 0.1 * np.cos(6.0 * np.pi * times), -0.2 - 0.1 * away, 0.5 * away], axis=1)
@@ -281,9 +273,10 @@ def led_out(skeleton: Skeleton, frames: int) -> Problem:
     return Problem(skeleton, tasks)
 
 
-@pytest.mark.parametrize(("limit", "frames"), [(None, 73), (1.5, 73), (None, 49)])
-def test_a_hand_led_out_of_reach_and_back_does_not_pop(limit: float | None, frames: int) -> None:
+@pytest.mark.parametrize("limit", [None, 0.7])
+def test_a_hand_led_out_of_reach_and_back_does_not_pop(limit: float | None) -> None:
     """The levels above it stay met, and the pose does not turn over where the arm gets straight."""
+    frames = 49
     skeleton = upper_body(limit=limit)
     problem = led_out(skeleton, frames)
     solution = solve_sequence(problem, Pose.rest(skeleton, (frames,)))
@@ -297,8 +290,8 @@ def test_a_hand_led_out_of_reach_and_back_does_not_pop(limit: float | None, fram
 
 def test_a_level_that_cannot_be_met_pulls_no_harder_than_those_above_it() -> None:
     """Targets out of reach that leap about do not move what matters more off its own."""
-    frames = 37
-    skeleton = upper_body()
+    frames = 25
+    skeleton = figure("hips", "chest", "head", "upper_arm", "forearm", "hand")
     problem = led_out(skeleton, frames)
     leaps = np.where(np.arange(frames) % 12 < 6, 1.0, -1.0)[:, None] * np.array([0.0, 1.5, 1.5])
     last = ReachPoint(joint="head", target=np.array([0.0, 0.0, 3.0]) + leaps, priority=3)

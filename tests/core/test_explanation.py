@@ -26,9 +26,8 @@ from blender_ik_addon.core import (
     solve,
 )
 from blender_ik_addon.core.amounts import angle_text
-from blender_ik_addon.core.explain import forces as module
-from blender_ik_addon.core.explain.explanation import Limit
-from blender_ik_addon.core.explain.forces import explain
+from blender_ik_addon.core.explain import explanation as module
+from blender_ik_addon.core.explain.explanation import Limit, explain
 from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso
 

@@ -30,8 +30,12 @@ from blender_ik_addon.core.character.human import (
 from blender_ik_addon.core.character.limit_boxes import SLACK, Movement, path_angles
 from blender_ik_addon.core.character.role_edits import RoleRow, revised, rows_of
 from blender_ik_addon.core.character.roles import Bend, Body, Character, LimbKind, Role, Side, recognise
-from blender_ik_addon.core.model.euler import EULER_ORDERS, order_index
-from blender_ik_addon.core.model.rotation import matrix_from_euler, matrix_from_rotvec
+from blender_ik_addon.core.model.rotation import (
+    EULER_ORDERS,
+    matrix_from_euler,
+    matrix_from_rotvec,
+    order_index,
+)
 
 Table = dict[str, tuple[str | None, tuple[float, float, float]]]
 """Joint -> parent and place [m]."""

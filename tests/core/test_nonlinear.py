@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from blender_ik_addon.core import IKError
-from blender_ik_addon.core.methods.bounded_bfgs import BoundedDescent, minimize_bounded
-from blender_ik_addon.core.methods.nonlinear import penalized_error
+from blender_ik_addon.core.methods.nonlinear import BoundedDescent, minimize_bounded, penalized_error
 from tests.core.builders import Array
 
 Function = Callable[[Array], tuple[float, Array]]

@@ -13,7 +13,7 @@ from blender_ik_addon.core.character.human import joint_defaults
 from blender_ik_addon.core.character.preferences import natural_pose
 from blender_ik_addon.core.character.recorded import RECORDED
 from blender_ik_addon.core.character.roles import Body, LimbKind, Role, recognise
-from blender_ik_addon.core.model.euler import EULER_ORDERS
+from blender_ik_addon.core.model.rotation import EULER_ORDERS
 
 from .test_human import SIDED, built, figure, quarter_turns, with_limbs
 

@@ -124,10 +124,9 @@ def test_without_smoothness_it_equals_solving_each_frame_alone(method: str) -> N
         assert_frame_is(together, frame, alone)
 
 
-@pytest.mark.parametrize("method", ["SDLS", "BOUNDED"])
-def test_a_method_with_a_rule_of_its_own_goes_from_the_solution_of_the_frame_before(method: str) -> None:
+def test_a_method_with_a_rule_of_its_own_goes_from_the_solution_of_the_frame_before() -> None:
     problem, poses = two_tasks(6)
-    options = SolverOptions(method=method, max_angle=0.5)
+    options = SolverOptions(method="SDLS", max_angle=0.5)
     together = solve_sequence(problem, poses, options)
     before = poses[0]
     for frame in range(6):
@@ -231,7 +230,7 @@ def test_smooth_targets_give_smooth_motion_and_a_cycle_closes() -> None:
     assert steps.max() < 3.0 * np.median(steps)
 
 
-@pytest.mark.parametrize(("frames", "smoothness"), [(25, 0.2), (25, 1.0), (13, 0.6), (9, 0.2)])
+@pytest.mark.parametrize(("frames", "smoothness"), [(25, 0.2), (13, 1.0), (9, 0.2)])
 def test_a_loop_has_no_seam(frames: int, smoothness: float) -> None:
     """A period shorter than the smoothness closes as well: the loop may begin in any of its frames."""
     skeleton, begin = chain(JOINTS, lower=-1.5, upper=1.5), frames // 3
@@ -562,8 +561,7 @@ def test_forward_and_backward_are_the_same() -> None:
 # Frames that have nothing to do with each other
 
 
-@pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
-def test_each_by_itself_is_each_solved_from_its_own_pose(method: str) -> None:
+def test_each_by_itself_is_each_solved_from_its_own_pose() -> None:
     frames = 8
     skeleton = chain(JOINTS, lower=-1.2, upper=1.2)
     rng = np.random.default_rng(4)
@@ -572,11 +570,11 @@ def test_each_by_itself_is_each_solved_from_its_own_pose(method: str) -> None:
     targets = np.array(forward_kinematics(skeleton, goals).point(END, tip()))
     targets[3], targets[7] = 9.0, [0.0, -2.0, 0.1]  # out of reach; perhaps out of the limits
     problem = Problem(skeleton, (follow(targets, name="tip"),))
-    together = solve_each(problem, poses, method=method)
+    together = solve_each(problem, poses)
     assert together.pose.frames == (frames,) and not together.cancelled and not together.reached
     for frame in range(frames):
         task = problem.tasks[0].at_frame(frame)
-        alone = solve(Problem(skeleton, (task,)), poses[frame], method=method)
+        alone = solve(Problem(skeleton, (task,)), poses[frame])
         assert together.statuses[frame] is alone.status
         assert together.messages[frame] == alone.message
         assert_allclose(together.errors[frame], [error.error for error in alone.errors], atol=1e-6)

@@ -34,10 +34,10 @@ from blender_ik_addon.core.engine.energy import Energy
 from blender_ik_addon.core.explain.explanation import Reason
 from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.core.solve.follower import Follower
-from tests.core.builders import Array, chain, humanoid, planar, random_pose, tip, torso, upper_body
+from tests.core.builders import Array, body, chain, planar, random_pose, tip, torso, upper_body
 from tests.core.strategies import rotation_about
 
-FIGURE = humanoid()
+FIGURE = body()
 AIM = forward_kinematics(FIGURE, random_pose(np.random.default_rng(1), FIGURE, only_free=True, angle=0.7))
 
 
@@ -238,7 +238,8 @@ def test_an_exact_level_is_no_stronger_beside_a_soft_task_than_it_needs_to_be() 
     assert model.strengths[0, 1] == energy.strengths[0, 1]
 
 
-def test_a_soft_target_to_which_the_present_pose_does_not_lead_is_found_from_another() -> None:
+@pytest.mark.parametrize("softness", [0.0, 0.01])
+def test_a_target_to_which_the_present_pose_does_not_lead_is_found_from_another(softness: float) -> None:
     """One pair of a pose and a start in twelve is such a one; here are two of these, and two others."""
     arm, missed = chain(3, lower=-2.0, upper=2.0), {0: 0, 8: 0}
     for seed, number in ((4, 0), (4, 1), (6, 0), (6, 1)):
@@ -246,8 +247,8 @@ def test_a_soft_target_to_which_the_present_pose_does_not_lead_is_found_from_ano
         aim, start = map(Pose.from_channels, np.pad(angles, ((0, 0), (0, 0), (3, 0))))
         placed = forward_kinematics(arm, aim)
         tasks = (
-            ReachPoint(joint=2, point=tip(), target=placed.point(2, tip()), softness=0.01),
-            MatchOrientation(joint=2, target=placed.matrices[2, :3, :3], softness=0.01),
+            ReachPoint(joint=2, point=tip(), target=placed.point(2, tip()), softness=softness),
+            MatchOrientation(joint=2, target=placed.matrices[2, :3, :3], softness=softness),
         )
         for restarts in missed:
             found = solve(Problem(arm, tasks), start, restarts=restarts)
@@ -256,7 +257,7 @@ def test_a_soft_target_to_which_the_present_pose_does_not_lead_is_found_from_ano
 
 
 def test_softness_has_the_unit_of_the_error_whatever_the_size_of_the_figure() -> None:
-    large = humanoid(scale=100.0)
+    large = body(scale=100.0)
     task = ReachPoint(joint="hand.L", target=100.0 * AIM.point("hand.L"), softness=1.0)
     assert solved(task, skeleton=large).errors[0].error == pytest.approx(
         100.0 * solved(reach("hand.L", 0.01)).errors[0].error, rel=1e-6

@@ -5,6 +5,7 @@ Every builder links its object to the scene, leaves it active and in object mode
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import addon_utils
 import bpy
@@ -123,6 +124,23 @@ def empty(name: str, location: Sequence[float] = (0.0, 0.0, 0.0)) -> bpy.types.O
     return obj
 
 
-def _linked(obj: bpy.types.Object) -> bpy.types.Object:
+def remove_bone(armature: bpy.types.Object, name: str) -> None:
+    """Remove a bone in Edit Mode."""
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode='EDIT')
+    edit_bones: Any = armature.data.edit_bones
+    edit_bones.remove(edit_bones[name])
+    bpy.ops.object.mode_set(mode='OBJECT')
+
+
+def link_objects(path: object, *names: str) -> list[Any]:
+    """Link objects from another file, and show them in the scene."""
+    libraries: Any = bpy.data.libraries
+    with libraries.load(str(path), link=True) as (_, wanted):
+        wanted.objects = list(names)
+    return [_linked(obj) for obj in wanted.objects]
+
+
+def _linked(obj: Any) -> Any:
     bpy.context.scene.collection.objects.link(obj)
     return obj

@@ -183,10 +183,7 @@ def test_a_linked_target_stays_as_it_is_and_is_told(tmp_path: Any):
     builders.empty("goal", (1.0, 0.0, 1.0))
     bpy.data.libraries.write(str(tmp_path / "props.blend"), {bpy.data.objects["goal"]})
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    with bpy.data.libraries.load(str(tmp_path / "props.blend"), link=True) as (_, loaded):  # pyright: ignore
-        loaded.objects = ["goal"]
-    goal: Any = loaded.objects[0]
-    bpy.context.scene.collection.objects.link(goal)
+    (goal,) = builders.link_objects(tmp_path / "props.blend", "goal")
     armature = builders.humanoid()
     posing.add_effector(armature, "hand.L", target=goal)
     assert (

@@ -396,10 +396,7 @@ def test_a_target_missing_from_its_library_is_refused(tmp_path: Any):
     goal = builders.empty("goal", AWAY)
     bpy.data.libraries.write(str(tmp_path / "props.blend"), {goal})
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    with bpy.data.libraries.load(str(tmp_path / "props.blend"), link=True) as (_, loaded):  # pyright: ignore
-        loaded.objects = ["goal"]
-    bpy.context.scene.collection.objects.link(loaded.objects[0])
-    following(loaded.objects[0])
+    following(*builders.link_objects(tmp_path / "props.blend", "goal"))
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
     (tmp_path / "props.blend").unlink()
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))

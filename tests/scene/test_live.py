@@ -852,13 +852,6 @@ def test_handlers_are_taken_away_and_stay_when_files_are_loaded():
 # What goes wrong, and is mended
 
 
-def without_its_bone(armature: Any) -> None:
-    bpy.context.view_layer.objects.active = armature
-    bpy.ops.object.mode_set(mode='EDIT')
-    armature.data.edit_bones.remove(armature.data.edit_bones["bone.003"])
-    bpy.ops.object.mode_set(mode='OBJECT')
-
-
 def onto_the_rig(goal: Any, armature: Any | None) -> None:
     goal.parent, goal.parent_type = armature, 'BONE' if armature else 'OBJECT'
     goal.parent_bone = armature.pose.bones[0].name if armature else ""
@@ -878,7 +871,7 @@ PROBLEMS: dict[str, tuple[Callable[[Any, Any], Any], str, Callable[[Any, Any], A
         lambda armature, goal: bpy.context.scene.collection.objects.link(goal),
     ),
     "no bone": (
-        lambda armature, goal: without_its_bone(armature),
+        lambda armature, goal: builders.remove_bone(armature, "bone.003"),
         "no bone 'bone.003'",
         lambda armature, goal: setattr(armature.poise.effectors[0], "bone", "bone.002"),
     ),
@@ -981,11 +974,7 @@ def test_linked_armatures_are_left_alone(tmp_path: Path, solves: Counts, caplog:
     path = str(tmp_path / "library.blend")
     bpy.ops.wm.save_as_mainfile(filepath=path)
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    libraries: Any = bpy.data.libraries
-    with libraries.load(path, link=True) as (_, wanted):
-        wanted.objects = [name]
-    linked = bpy.data.objects[name]
-    bpy.context.scene.collection.objects.link(linked)
+    (linked,) = builders.link_objects(path, name)
     solves.clear()
     update()
     assert linked.poise.live and not linked.is_editable
@@ -1004,14 +993,10 @@ def test_a_library_override_follows_and_is_live_again_when_it_is_loaded(tmp_path
     library, own = str(tmp_path / "library.blend"), str(tmp_path / "own.blend")
     bpy.ops.wm.save_as_mainfile(filepath=library)
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    libraries: Any = bpy.data.libraries
-    with libraries.load(library, link=True) as (_, wanted):
-        wanted.objects = [name, goal]
-    scene = bpy.context.scene
-    for linked in (bpy.data.objects[name], bpy.data.objects[goal]):
-        scene.collection.objects.link(linked)
-    armature = bpy.data.objects[name].override_create(remap_local_usages=True)
-    mover = bpy.data.objects[goal].override_create(remap_local_usages=True)
+    armature, mover = (
+        linked.override_create(remap_local_usages=True)
+        for linked in builders.link_objects(library, name, goal)
+    )
     assert armature.override_library and armature.is_editable
     armature.poise.effectors[0].target = mover
     update()

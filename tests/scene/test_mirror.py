@@ -9,12 +9,11 @@ import pytest
 
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.errors import IKError
-from blender_ik_addon.core.model.euler import EULER_ORDERS
+from blender_ik_addon.core.model.rotation import EULER_ORDERS
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature import limits
 from blender_ik_addon.scene.armature.armature import read_armature
-from blender_ik_addon.scene.armature.role_table import read_character
-from blender_ik_addon.scene.armature.symmetry import pairs
+from blender_ik_addon.scene.armature.role_table import pairs, read_character
 from blender_ik_addon.scene.effectors.transforms import world_matrix
 
 from . import builders

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.model.euler import EULER_ORDERS
-from blender_ik_addon.core.model.rotation import matrix_from_rotvec
+from blender_ik_addon.core.model.rotation import EULER_ORDERS, matrix_from_rotvec
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.fcurves import own_curves
 

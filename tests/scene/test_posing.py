@@ -693,20 +693,12 @@ def drive(armature: Any) -> None:
     variable.targets[0].id, variable.targets[0].bone_target = armature, "bone.002"
 
 
-def without_its_last_bone(armature: Any) -> None:
-    """Remove the bone of the effector."""
-    bpy.context.view_layer.objects.active = armature
-    bpy.ops.object.mode_set(mode='EDIT')
-    armature.data.edit_bones.remove(armature.data.edit_bones["bone.003"])
-    bpy.ops.object.mode_set(mode='OBJECT')
-
-
 BAD_INPUT: dict[str, tuple[Callable[[Any], object], str]] = {
     "no effectors": (lambda a: a.poise.effectors.clear(), "'arm': there are no effectors: add one"),
     "all disabled": (settings(enabled=False), "'arm': all effectors are disabled: enable one"),
     "missing bone": (settings(bone="nose"), "effector 'bone.003' has no bone 'nose' (renamed?) in 'arm'"),
     "removed bone": (
-        without_its_last_bone,
+        lambda a: builders.remove_bone(a, "bone.003"),
         "effector 'bone.003' has no bone 'bone.003' (renamed?) in 'arm': choose its bone, or disable it",
     ),
     "no bone": (settings(bone=""), "effector 'bone.003' has no bone chosen in 'arm'"),
@@ -813,16 +805,14 @@ def test_what_is_no_armature_is_refused(use: Callable[[Any], object]):
 def test_a_linked_armature_is_refused(use: Callable[[Any], object], tmp_path: Any):
     bpy.data.libraries.write(str(tmp_path / "rig.blend"), {arm()})
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    with bpy.data.libraries.load(str(tmp_path / "rig.blend"), link=True) as (_, loaded):  # pyright: ignore
-        loaded.objects = ["arm"]
-    bpy.context.scene.collection.objects.link(loaded.objects[0])
+    (linked,) = builders.link_objects(tmp_path / "rig.blend", "arm")
     update()
-    before = everything(loaded.objects[0])
+    before = everything(linked)
     with pytest.raises(
         IKError, match=r"'arm' is linked from .*rig\.blend and cannot be posed: make a library"
     ):
-        use(loaded.objects[0])
-    assert everything(loaded.objects[0]) == before
+        use(linked)
+    assert everything(linked) == before
 
 
 @pytest.mark.parametrize(

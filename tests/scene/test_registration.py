@@ -152,7 +152,8 @@ def test_every_operator_and_property_has_a_tooltip_without_full_stop():
 
 
 def test_operators_can_be_undone():
-    assert {cls.bl_idname for cls in operators.CLASSES if not {'REGISTER', 'UNDO'} <= cls.bl_options} == set()
+    without = {cls.bl_idname for cls in operators.CLASSES if not {'REGISTER', 'UNDO'} <= cls.bl_options}
+    assert without == {"poise.save_preset"}  # it changes nothing in Blender
 
 
 def test_the_name_by_which_blender_knows_it_is_that_of_its_package():

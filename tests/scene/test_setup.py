@@ -291,11 +291,7 @@ def test_linked_rigs_are_refused_and_overridden_ones_set_up(tmp_path: Path):
     library = tmp_path / "library.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(library))
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    libraries: Any = bpy.data.libraries
-    with libraries.load(str(library), link=True) as (_, wanted):
-        wanted.objects = ["Linked"]
-    linked = bpy.data.objects["Linked"]
-    bpy.context.scene.collection.objects.link(linked)
+    (linked,) = builders.link_objects(library, "Linked")
     with pytest.raises(IKError, match="library override"):
         posing.setup_character(linked)
     override: Any = linked.override_create(remap_local_usages=True)

@@ -36,7 +36,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..errors import IKError
-from ..model.euler import EULER_ORDERS
+from ..model.rotation import EULER_ORDERS
 from ..model.skeleton import Skeleton
 from .anatomy import anatomical_joints
 from .digits import Digit, digits

@@ -17,8 +17,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import FloatArray
-from ..model.euler import EULER_ORDERS
-from ..model.rotation import continuous_euler, euler_from_matrix, matrix_from_rotvec
+from ..model.rotation import EULER_ORDERS, continuous_euler, euler_from_matrix, matrix_from_rotvec
 
 SNAP: Final = float(np.radians(20.0))
 """Angle [rad] up to which the axis of a hinge is taken for an axis of its joint: of an arm that is nearly

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Why a target is missed, and what a pose allows.
 
-Read in this order: `explanation` (a reason, in names and words), `forces` (what holds the forces of missed
-tasks: how the reason is found), `analysis` (singular values, manipulability, drift), `diagnosis` (lost
+Read in this order: `explanation` (a reason in names and words, and what holds the forces of missed tasks: how
+the reason is found), `analysis` (singular values, manipulability, drift), `diagnosis` (lost
 directions and straight limbs of a pose).
 """

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray, frozen
 from ..errors import IKError
+from ..methods import row_space
 from ..model.skeleton import Pose
 
 DIFFERENCE_STEP: Final = 1e-3
@@ -31,9 +32,6 @@ it, both near 1e-12."""
 
 RANK: Final = 1e-6
 """Singular value against the largest [1], from which it is none of rounding."""
-
-ROUNDING: Final = 1e-14
-"""Entry of a matrix, as a part of its largest [1], that is none."""
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -48,19 +46,6 @@ def singular_values(jacobian: npt.ArrayLike) -> FloatArray:
     """
     matrix = _matrix("jacobian", jacobian)
     return np.asarray(np.linalg.svd(matrix, compute_uv=False), dtype=np.float64)
-
-
-def row_space(rows: FloatArray, tolerance: float) -> FloatArray:
-    """Orthonormal rows (r, n) with the same span as others (m, n), by the size of singular values [1]."""
-    if not rows.size:
-        return np.zeros((0, rows.shape[1]))
-    try:
-        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
-    except np.linalg.LinAlgError:
-        # LAPACK may give up on matrices of low rank with entries far below rounding, which count for nothing.
-        rows = np.where(np.abs(rows) < ROUNDING * np.abs(rows).max(), 0.0, rows)
-        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
-    return np.asarray(directions[sizes > tolerance * max(float(sizes[0]), tolerance)], dtype=np.float64)
 
 
 def damped_condition_number(singular: npt.ArrayLike, damping: float) -> FloatArray:

@@ -20,13 +20,15 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..errors import IKError
+from ..methods import row_space
 from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.rotation import skew
 from ..model.skeleton import CHANNELS, Pose
 from ..problem.problem import Problem
 from ..problem.system import assemble
 from ..tasks import AimAt, MatchOrientation, OnPlane, ReachPoint, StayNear, Task
-from .analysis import damped_condition_number, manipulability, residual_bounds, row_space, singular_values
+from ..tasks.base import anchored
+from .analysis import damped_condition_number, manipulability, residual_bounds, singular_values
 
 LOST: Final = 1e-6
 """Singular value against the largest [1], up to which a direction is lost: rounding."""
@@ -279,13 +281,12 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
     if isinstance(goal, MatchOrientation):
         axes = goal.target.T[np.array(goal.axes)]
         return _Effector(task, (axes @ turning)[:, real], axes, name)
-    matrix = mechanism.anchor_from_joint(joint)
-    local = matrix[:, :3, :3] @ goal.point + matrix[:, :3, 3]
-    points = posed.points(anchor, local[:, None])
+    points = posed.points(*anchored([(joint, goal.point)], mechanism))
     point = points[0, 0]
     if isinstance(goal, AimAt):
         moving = posed.point_jacobian(anchor, points)[0, 0] * unit  # (3, nv)
-        ray = posed.matrices[0, anchor[0], :3, :3] @ matrix[0, :3, :3] @ goal.axis
+        matrix: FloatArray = posed.matrices[0, anchor[0]] @ mechanism.anchor_from_joint(joint)[0]
+        ray: FloatArray = matrix[:3, :3] @ goal.axis
         ray = ray / np.linalg.norm(ray)
         distance = max(float(np.linalg.norm(goal.target - point)), TOUCHES * length)
         across = np.linalg.svd(ray[None])[2][1:]  # (2, 3): where the ray can swing, seen from the target

@@ -30,21 +30,18 @@ from ..errors import IKError
 RANK_TOLERANCE: Final = 1e-10
 """Singular values below this part of the largest count as zero in a pseudo-inverse [1]."""
 
+ROUNDING: Final = 1e-14
+"""Entry of a matrix, as a part of its largest [1], that is none."""
+
 
 def pseudo_inverse(matrix: FloatArray, tolerance: float = RANK_TOLERANCE) -> FloatArray:
-    """Moore-Penrose inverse by singular value decomposition, (..., m, n) -> (..., n, m) [Ringlayer].
-
-    Args:
-        matrix: Any real matrices.
-        tolerance: Singular values at most this part of the largest count as zero.
-    """
-    u, s, vt = np.linalg.svd(matrix, full_matrices=False)
-    kept = s > tolerance * s.max(axis=-1, keepdims=True, initial=0.0)
-    inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
-    return np.swapaxes(vt, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
+    """Moore-Penrose inverse by singular value decomposition, (..., m, n) -> (..., n, m) [Ringlayer]."""
+    return damped_inverse(matrix, 0.0, tolerance)
 
 
-def damped_inverse(jacobian: FloatArray, damping: FloatArray | float) -> FloatArray:
+def damped_inverse(
+    jacobian: FloatArray, damping: FloatArray | float, tolerance: float = RANK_TOLERANCE
+) -> FloatArray:
     """Jᵀ(JJᵀ + λ²I)⁻¹ [Buss2009 eq. 11], (..., nv, m).
 
     Written as V diag(s / (s² + λ²)) Uᵀ with J = U diag(s) Vᵀ: of rows that are the same, as those of two
@@ -52,9 +49,10 @@ def damped_inverse(jacobian: FloatArray, damping: FloatArray | float) -> FloatAr
 
     Args:
         damping: λ, one number or one for each matrix (...); with 0 it is the Moore-Penrose inverse.
+        tolerance: Singular values at most this part of the largest count as zero.
     """
     u, s, vt = np.linalg.svd(jacobian, full_matrices=False)
-    kept = s > RANK_TOLERANCE * s.max(axis=-1, keepdims=True, initial=0.0)
+    kept = s > tolerance * s.max(axis=-1, keepdims=True, initial=0.0)
     square = s**2 + np.asarray(damping)[..., None] ** 2
     inverse = np.where(kept, s / np.where(kept, square, 1.0), 0.0)
     return np.swapaxes(vt, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
@@ -87,6 +85,19 @@ def null_space_projection(jacobian: FloatArray, inverse: FloatArray | None = Non
     """
     inverse = pseudo_inverse(jacobian) if inverse is None else inverse
     return np.eye(jacobian.shape[-1]) - inverse @ jacobian
+
+
+def row_space(rows: FloatArray, tolerance: float) -> FloatArray:
+    """Orthonormal rows (r, n) with the same span as others (m, n), by the size of singular values [1]."""
+    if not rows.size:
+        return np.zeros((0, rows.shape[1]))
+    try:
+        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    except np.linalg.LinAlgError:
+        # LAPACK may give up on matrices of low rank with entries far below rounding, which count for nothing.
+        rows = np.where(np.abs(rows) < ROUNDING * np.abs(rows).max(), 0.0, rows)
+        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(directions[sizes > tolerance * max(float(sizes[0]), tolerance)], dtype=np.float64)
 
 
 def two_effector_inverse(j1: FloatArray, j2: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -7,18 +7,33 @@ units. A small γ leaves little of the error, but its valley is too narrow to be
 with one that is large, or less where the error is small already. γ² of the preferred pose is left in the
 errors: a last minimisation without it, from where it is nearly met, takes that out and hardly moves what the
 tasks leave free.
+
+**The minimiser** is a limited-memory BFGS that keeps to bounds [ByrdLuNocedalZhu1995]. The Hessian is B = θI
+− W M Wᵀ out of the last changes s and changes of the gradient y, with W = [Y, θS]; a body has so few channels
+that B is written out. Each iteration
+
+1. follows the projected gradient path x(t) = P(x − t g), on which the quadratic model is piecewise quadratic,
+   to the model's first minimum, the generalised Cauchy point: that decides which bounds are active;
+2. minimises the model over the remaining channels, and shortens the way there so that it stays inside;
+3. searches along the straight way to that point, which is feasible as the box is convex, for enough decrease.
+
+A pair (s, y) with too little curvature is not taken, so that B stays positive definite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
+import numpy as np
+
 from ..arrays import FloatArray
+from ..errors import IKError
 from ..problem.options import SolverOptions
 from ..problem.system import System
-from .bounded_bfgs import BoundedDescent
+from .inverses import pseudo_inverse
 from .loop import Iteration
+from .step_rules import STANDSTILL
 
 FIRST_GAMMA: Final = 0.3
 """γ of the first minimisation [1], at an error of the reach or more."""
@@ -106,3 +121,225 @@ def _gammas(last: float) -> Sequence[float]:
     while gammas[-1] < FIRST_GAMMA:
         gammas.append(min(gammas[-1] / GAMMA_FACTOR, FIRST_GAMMA))
     return [*gammas[::-1], 0.0]
+
+
+# The minimiser
+
+MEMORY: Final = 10
+"""Pairs of changes kept, as L-BFGS-B has it by default."""
+
+ARMIJO: Final = 1e-4
+"""Part [1] of the decrease that the slope promises which a step must bring."""
+
+FIRST_STEP: Final = 1.0
+"""Longest step [rad] while nothing is known of the Hessian: more would wind a chain up."""
+
+CURVATURE: Final = 1e-12
+"""Least sᵀy as a part of |s| |y| [1] at which a pair is taken."""
+
+SEARCHES: Final = 30
+"""Most evaluations along one way; each shortens it at least by half."""
+
+SHORTEN: Final = (0.1, 0.5)
+"""Least and largest part [1] to which a way is shortened at once."""
+
+ROUNDING: Final = 1e-15
+"""Change of the value [1], relative to it, that is none."""
+
+IDLE: Final = 3
+"""Iterations in a row without a change of the value after which the descent has converged."""
+
+
+Function = Callable[[FloatArray], tuple[float, FloatArray]]
+"""Value and gradient (n,) at a point (n,)."""
+
+
+def minimize_bounded(
+    function: Function,
+    start: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    *,
+    tolerance: float = 1e-8,
+    max_iterations: int = 200,
+    memory: int = MEMORY,
+    callback: Callable[[int, FloatArray], bool] | None = None,
+) -> BoundedDescent:
+    """Minimise a function within bounds by L-BFGS [ByrdLuNocedalZhu1995].
+
+    Args:
+        function: What to minimise.
+        start: Where to start, (n,); brought inside the bounds.
+        lower: (n,), may be −inf.
+        upper: (n,), may be inf.
+        tolerance: Largest element of the projected gradient at which a point counts as a minimum.
+        max_iterations: At least 1.
+        memory: Pairs kept, at least 1.
+        callback: Given the number of each iteration and the point; True stops.
+    """
+    if max_iterations < 1:
+        raise IKError(f"max_iterations must be at least 1, got {max_iterations}")
+    descent = BoundedDescent(function, start, lower, upper, tolerance=tolerance, memory=memory)
+    while not descent.converged and descent.iterations < max_iterations:
+        descent.iterate()
+        if callback is not None and callback(descent.iterations, descent.values):
+            break
+    return descent
+
+
+class BoundedDescent:
+    """`minimize_bounded`, one iteration after the other."""
+
+    def __init__(
+        self,
+        function: Function,
+        start: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        *,
+        tolerance: float,
+        memory: int = MEMORY,
+    ) -> None:
+        """Evaluate the start; arguments as for `minimize_bounded`."""
+        self._lower, self._upper = (
+            np.broadcast_to(bound, start.shape).astype(np.float64) for bound in (lower, upper)
+        )
+        if not (self._lower <= self._upper).all():
+            raise IKError("a lower bound lies above its upper bound, or is not a number")
+        if memory < 1:
+            raise IKError(f"memory must be at least 1, got {memory}")
+        self._function, self._tolerance = function, tolerance
+        self.values: FloatArray = self._inside(np.asarray(start, dtype=np.float64))
+        """Present point, (n,), inside the bounds."""
+        self.value, self.gradient = function(self.values)
+        """Value and gradient there."""
+        if not (np.isfinite(self.value) and np.isfinite(self.gradient).all()):
+            raise IKError("the function or its gradient is not finite at the start")
+        self._model = _Memory(len(self.values), memory)
+        self.evaluations = 1
+        """Calls of the function."""
+        self.history = [self.value]
+        """The value at the start and after each iteration."""
+        self._idle = 0
+        self.converged = self._is_flat()
+        """Whether the slope is within the tolerance, or no step lowers the value any more."""
+
+    @property
+    def iterations(self) -> int:
+        """Iterations so far."""
+        return len(self.history) - 1
+
+    def _inside(self, values: FloatArray) -> FloatArray:
+        return np.clip(values, self._lower, self._upper)
+
+    def _is_flat(self) -> bool:
+        """Whether all elements of x − P(x − g) are within the tolerance."""
+        x = self.values
+        return float(np.abs(x - self._inside(x - self.gradient)).max(initial=0.0)) <= self._tolerance
+
+    def iterate(self) -> None:
+        """Run one iteration, if it has not converged."""
+        if self.converged:
+            return
+        x, value, model = self.values, self.value, self._model
+        way = _way(x, self.gradient, self._lower, self._upper, model.hessian)
+        longest = 1.0 if model.pairs else min(1.0, FIRST_STEP / max(float(np.linalg.norm(way)), FIRST_STEP))
+        found = self._searched(way, longest)
+        if found is None:
+            # A model gone bad must not end it: the plain gradient has a last word.
+            self.converged = not model.pairs
+            model.forget()
+        else:
+            step, self.value, gradient = found
+            self.values = self._inside(x + step * way)
+            model.add(self.values - x, gradient - self.gradient)
+            self.gradient = gradient
+            self._idle = self._idle + 1 if value - self.value <= ROUNDING * abs(self.value) else 0
+            self.converged = self._idle >= IDLE or self._is_flat()
+        self.history.append(self.value)
+
+    def _searched(self, way: FloatArray, step: float) -> tuple[float, float, FloatArray] | None:
+        """Backtrack along a way, from a part of it, until the value has fallen enough (Armijo), by parabolas.
+
+        Returns:
+            The part of the way [1], value and gradient there; None where nothing is lower.
+        """
+        slope = float(way @ self.gradient)
+        if not slope < 0.0:
+            return None
+        for _ in range(SEARCHES):
+            tried, gradient = self._function(self._inside(self.values + step * way))
+            self.evaluations += 1
+            if np.isfinite(tried) and tried <= self.value + ARMIJO * step * slope:
+                return step, tried, gradient
+            parabola = 0.0
+            if np.isfinite(tried):
+                bend = (tried - self.value) / step - slope
+                parabola = -0.5 * slope * step / max(bend, np.finfo(np.float64).tiny)
+            step *= float(np.clip(parabola / step, *SHORTEN))
+        return None
+
+
+class _Memory:
+    """The last changes and changes of the gradient, and B [ByrdLuNocedalZhu1995 eq. 3.2 to 3.4]."""
+
+    def __init__(self, n: int, most: int) -> None:
+        self._n, self._most = n, most
+        self.forget()
+
+    def forget(self) -> None:
+        """Go back to the identity."""
+        self.pairs: list[tuple[FloatArray, FloatArray]] = []
+        self.hessian: FloatArray = np.eye(self._n)
+        """B, (n, n)."""
+
+    def add(self, s: FloatArray, y: FloatArray) -> None:
+        """Take a pair if it has curvature."""
+        product = float(s @ y)
+        if product <= CURVATURE * float(np.linalg.norm(s) * np.linalg.norm(y)):
+            return
+        self.pairs = [*self.pairs, (s, y)][-self._most :]
+        theta = float(y @ y) / product
+        big_s, big_y = (np.stack(each, axis=1) for each in zip(*self.pairs, strict=True))  # (n, k)
+        products = big_s.T @ big_y
+        lower, diagonal = np.tril(products, -1), np.diag(np.diag(products))
+        w = np.concatenate([big_y, theta * big_s], axis=1)
+        inverse = np.block([[-diagonal, lower.T], [lower, theta * big_s.T @ big_s]])
+        self.hessian = theta * np.eye(self._n) - w @ pseudo_inverse(inverse) @ w.T
+
+
+def _way(
+    x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray, hessian: FloatArray
+) -> FloatArray:
+    """From x to the minimum of the model over the channels that the Cauchy point leaves free, (n,)."""
+    cauchy = _cauchy_point(x, gradient, lower, upper, hessian)
+    free = np.flatnonzero((cauchy > lower) & (cauchy < upper))
+    way = cauchy - x
+    reduced = (gradient + hessian @ way)[free]
+    step = -np.linalg.solve(hessian[np.ix_(free, free)], reduced)
+    room = np.where(step > 0.0, upper[free] - cauchy[free], lower[free] - cauchy[free])
+    share = np.divide(room, step, out=np.full_like(step, np.inf), where=np.abs(step) > STANDSTILL)
+    shortened = np.array(way)
+    shortened[free] += min(1.0, float(share.min(initial=1.0))) * step
+    return shortened if float(shortened @ gradient) < 0.0 else way
+
+
+def _cauchy_point(
+    x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray, hessian: FloatArray
+) -> FloatArray:
+    """First minimum of the model along P(x − t g), (n,) [ByrdLuNocedalZhu1995 §4]."""
+    room = np.where(gradient < 0.0, x - upper, x - lower)
+    slopes = np.abs(gradient) > STANDSTILL
+    breaks = np.divide(room, gradient, out=np.full_like(x, np.inf), where=slopes)  # t_i >= 0
+    ends, cauchy, t = np.where(gradient < 0.0, upper, lower), x, 0.0
+    for until in np.unique(breaks[breaks > 0.0]):
+        direction = np.where(breaks > t, -gradient, 0.0)
+        slope = float((gradient + hessian @ (cauchy - x)) @ direction)
+        if slope >= 0.0:
+            break
+        best = t - slope / max(float(direction @ hessian @ direction), np.finfo(np.float64).tiny)
+        t = min(best, float(until))
+        cauchy = np.where(breaks <= t, ends, np.clip(x - t * gradient, lower, upper))
+        if best < until:
+            break
+    return cauchy

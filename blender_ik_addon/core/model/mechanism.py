@@ -36,14 +36,18 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, fault, frozen, usable
 from ..errors import IKError
-from .euler import EULER_ORDERS, FEW, EulerElements
 from .kinematics import orthogonalized, parent_transform
-from .rotation import matrix_from_euler, skew
+from .rotation import EULER_ORDERS, FEW, EulerElements, matrix_from_euler, skew
 from .skeleton import CHANNELS, Pose, Skeleton
 
 SHEAR_TOLERANCE: Final = 5e-4
 """Largest deviation of BᵀB from a multiple of the identity [1] for B to count as rotation and even scale.
 Rest matrices of Blender are off by up to 1e-4 where a bone points against its parent."""
+
+LIFTED: Final = 1e-6
+"""Free channels of joints that a pose does not have [1]: clearances of points of which it is not known
+whether they are above their planes (`problem.system`). Next to nothing, so that poses are not called
+different for it."""
 
 ARMATURE: Final = 0
 """Slot of the armature's own frame; kept joint k has slot k + 1."""
@@ -340,22 +344,31 @@ class Mechanism:
         return np.array(columns, dtype=np.int64).reshape(-1, 3), np.array(orders, dtype=np.int64)
 
     def values(self, pose: Pose) -> FloatArray:
-        """The free channels of a pose, (..., nv)."""
-        return pose.channels.reshape(*pose.frames, len(self.skeleton) * CHANNELS)[..., self.channels]
+        """The free channels of a pose, (..., nv); `LIFTED` for joints that it does not have."""
+        return self.of_channels(pose.channels, LIFTED)
 
     def with_values(self, pose: Pose, values: FloatArray) -> Pose:
-        """The pose with these free channels, (..., nv)."""
+        """The pose with these free channels, (..., nv), without those of joints that it does not have."""
         channels = pose.channels.copy()
-        if channels.ndim == 2:
-            channels.put(self.channels, values)
-        else:
-            channels.reshape(*pose.frames, len(self.skeleton) * CHANNELS)[..., self.channels] = values
+        count = channels.shape[-2] * CHANNELS
+        known = self.channels < count
+        channels.reshape(*pose.frames, count)[..., self.channels[known]] = values[..., known]
         channels.setflags(write=False)
         return pose.with_channels(channels)
 
-    def of_channels(self, per_channel: FloatArray) -> FloatArray:
-        """Values of the free channels out of an array for all channels, (..., n, 6) -> (..., nv)."""
-        return per_channel.reshape(*per_channel.shape[:-2], -1)[..., self.channels]
+    def of_channels(self, per_channel: FloatArray, missing: float = 0.0) -> FloatArray:
+        """Values of the free channels out of an array for all channels, (..., n, 6) -> (..., nv).
+
+        Those of joints that it does not have are `missing`.
+        """
+        count = per_channel.shape[-2] * CHANNELS
+        flat = per_channel.reshape(*per_channel.shape[:-2], count)
+        known = self.channels < count
+        if known.all():
+            return flat[..., self.channels]
+        values = np.full((*flat.shape[:-1], len(known)), missing, dtype=flat.dtype)
+        values[..., known] = flat[..., self.channels[known]]
+        return values
 
     def anchor(self, joint: int) -> int:
         """Slot of the kept joint that carries a joint."""

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ..amounts import in_a_row
 from ..arrays import (
     LARGEST,
     BoolArray,
@@ -29,7 +30,7 @@ from ..arrays import (
     usable,
 )
 from ..errors import IKError
-from .euler import order_index
+from .rotation import order_index
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 PerChannel = npt.ArrayLike | Mapping[str, npt.ArrayLike]
@@ -266,7 +267,7 @@ class Skeleton:
         )
 
     def __repr__(self) -> str:
-        return f"Skeleton({_counted(len(self), 'joint')}: {_listed(self.names)})"
+        return f"Skeleton({_counted(len(self), 'joint')}: {in_a_row(self.names, 6)})"
 
     def __len__(self) -> int:
         return len(self.names)
@@ -280,7 +281,7 @@ class Skeleton:
         if isinstance(joint, str):
             if joint in self._index_of_name:
                 return self._index_of_name[joint]
-            raise IKError(f"there is no joint {joint!r}; there are: {_listed(self.names, 20)}")
+            raise IKError(f"there is no joint {joint!r}; there are: {in_a_row(self.names, 20)}")
         try:
             number = index(joint)
         except TypeError:
@@ -357,11 +358,6 @@ def _fill(field: str, whole: FloatArray, given: npt.ArrayLike) -> None:
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
-
-
-def _listed(names: Sequence[str], most: int = 6) -> str:
-    """The first few names."""
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
 
 
 @dataclass(frozen=True, eq=False)

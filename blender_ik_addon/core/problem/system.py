@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
-from typing import Final, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +37,9 @@ from ..tasks import (
     Rows,
     Task,
 )
-from ..tasks.planes import ClearedPlane
+from ..tasks.frames import ClearedPlane
 from .options import SolverOptions
 from .problem import Problem
-
-LIFTED: Final = 1e-6
-"""Clearance of points of which it is not known whether they are above their planes [1]: next to nothing, so
-that poses are not called different for it."""
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -98,10 +94,7 @@ class System:
         """Which frames of the problem these are."""
         skeleton = problem.skeleton
         joints = {joint for task in self._tasks for joint in task.joints(skeleton)}
-        kind_of_mechanism = Mechanism if skeleton.posed_joints == len(skeleton) else ClearedMechanism
-        self.mechanism = kind_of_mechanism.of(skeleton, pose, joints)
-        self._whole = self.mechanism
-        """The mechanism in all frames of the problem."""
+        self.mechanism = Mechanism.of(skeleton, pose, joints)
         self.priorities = tuple(sorted({task.priority for task in self._tasks}))
         """Priorities of the levels, the highest first, (L,)."""
         self.level_of_task: IntArray = np.array(
@@ -280,15 +273,6 @@ class System:
         some._kinds = [rows.taking(taken) if isinstance(rows, ChoiceRows) else rows for rows in self._kinds]
         return some
 
-    def rows_of(self, number: int) -> Rows:
-        """The rows of one of `tasks` alone, with what it has taken."""
-        task = self.tasks[number]
-        if len(self._frames) == 1:
-            rows = task.rows([task], self.mechanism)
-        else:
-            rows = task.rows([task], self._whole).select(self._frames)
-        return rows.taking(self._taken_of(number)) if isinstance(rows, ChoiceRows) else rows
-
     def taken_label(self, number: int, frame: int = 0) -> str:
         """Label of what one of `tasks` has taken of its alternatives; empty where it has none."""
         return self.chosen(number, frame).label if isinstance(self._tasks[number], OneOf) else ""
@@ -302,14 +286,10 @@ class System:
         """One of `tasks` in a frame; of a choice the alternative taken there."""
         task = self.tasks[number]
         if isinstance(task, OneOf):
-            taken = self._taken_of(number)
-            task = task.alternatives[int(taken[frame if len(taken) > 1 else 0, 0])]
+            choices = [other for other, task in enumerate(self._tasks) if isinstance(task, OneOf)]
+            taken = self.taken[:, choices.index(number)]
+            task = task.alternatives[int(taken[frame if len(taken) > 1 else 0])]
         return task if task.frames is None else task.at_frame(int(self._frames[frame]))
-
-    def _taken_of(self, number: int) -> IntArray:
-        """Alternative taken by one of `tasks` that is a choice, (F or 1, 1)."""
-        choices = [other for other, task in enumerate(self._tasks) if isinstance(task, OneOf)]
-        return self.taken[:, [choices.index(number)]]
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted residuals of all tasks, by kind, (F, m)."""
@@ -416,32 +396,6 @@ class ClearedSkeleton(Skeleton):
         )
         known[joints] = new
         return new
-
-
-class ClearedMechanism(Mechanism):
-    """The mechanism of a skeleton with clearances, for poses that do not have them."""
-
-    def values(self, pose: Pose) -> FloatArray:
-        """The free channels of a pose, clearances above 0: where points are above planes is seen later."""
-        values = self.of_channels(pose.channels)
-        values[..., self.channels >= pose.channels.shape[-2] * CHANNELS] = LIFTED
-        return values
-
-    def with_values(self, pose: Pose, values: FloatArray) -> Pose:
-        """The pose with these free channels, (..., nv), without clearances."""
-        posed = pose.channels.shape[-2] * CHANNELS
-        known = self.channels < posed
-        flat = np.array(pose.channels).reshape(*pose.frames, posed)
-        flat[..., self.channels[known]] = values[..., known]
-        return pose.with_channels(flat.reshape(pose.channels.shape))
-
-    def of_channels(self, per_channel: FloatArray) -> FloatArray:
-        """Values of the free channels out of an array for all, 0 for joints that it does not have."""
-        flat = per_channel.reshape(*per_channel.shape[:-2], -1)
-        known = self.channels < flat.shape[-1]
-        values = np.zeros((*flat.shape[:-1], len(known)), dtype=flat.dtype)
-        values[..., known] = flat[..., self.channels[known]]
-        return values
 
 
 def with_clearances(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Skeleton, tuple[Task, ...]]:

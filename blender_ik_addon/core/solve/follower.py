@@ -29,7 +29,7 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..engine.energy import Energy, Strengths
 from ..engine.kernel import Descent, Minimum, steps
 from ..errors import IKError
-from ..explain.forces import explain
+from ..explain.explanation import explain
 from ..model.skeleton import Pose
 from ..problem.options import SolverOptions
 from ..problem.problem import Problem

@@ -24,8 +24,7 @@ from ..engine.motion import OVERLAP, Motion
 from ..engine.pops import Pop, pops_of
 from ..engine.restarts import AT_ONCE, searching
 from ..errors import IKError
-from ..explain.explanation import Explanation, Reason
-from ..explain.forces import explain
+from ..explain.explanation import Explanation, Reason, explain
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
 from ..problem.problem import Problem

@@ -21,8 +21,7 @@ from ..engine.energy import Energy
 from ..engine.kernel import Plan, run
 from ..engine.restarts import searching
 from ..errors import IKError
-from ..explain.explanation import Explanation
-from ..explain.forces import explain
+from ..explain.explanation import Explanation, explain
 from ..methods import NonlinearProgram, StepRuleLoop
 from ..model.skeleton import CHANNELS, Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides

@@ -13,11 +13,8 @@ from .aims import AimAt
 from .base import AxisTask, JointTask, Rows, Task
 from .channels import StayNear
 from .choices import ChoiceRows, OneOf
-from .distances import KeepDistance
-from .frames import MatchOrientation, ReachFrame, ReachPoint
-from .masses import Balance
-from .planes import OnPlane, Side
-from .poles import PointPole
+from .frames import Balance, MatchOrientation, OnPlane, ReachFrame, ReachPoint, Side
+from .functions import KeepDistance, PointPole
 
 __all__ = [
     "AimAt",

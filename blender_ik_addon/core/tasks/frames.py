@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Places and orientations of joints: where a target is, or where another joint takes it, turned as it is."""
+"""Places along axes, and orientations: points of joints, planes, the centre of mass, whole frames.
+
+A target is a place or an orientation, or where another joint takes it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Self
+from enum import StrEnum
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, times
+from ..arrays import FloatArray, IntArray, check_number, frozen, times
 from ..errors import IKError
 from ..model.mechanism import Bend, Mechanism, PosedMechanism
 from ..model.rotation import left_jacobian_inverse, log_bend, rotvec_from_matrix
-from ..model.skeleton import Skeleton
+from ..model.skeleton import CHANNELS, Skeleton
+from .aims import axes_along
 from .base import (
     ORIGIN,
     PLAIN_AXES,
+    ArrayField,
     AxisTask,
+    DirectionField,
     FrameField,
     JointTask,
     OrientationField,
@@ -26,6 +33,7 @@ from .base import (
     Rows,
     Task,
     anchored,
+    check_axes,
     with_frames,
 )
 
@@ -258,4 +266,215 @@ class ReachFrame(JointTask):
         return (
             ReachPoint(self.joint, place, point=self.point, **shared),
             MatchOrientation(self.joint, orientation, **shared),
+        )
+
+
+# Planes
+
+CLEARANCE_UNIT: Final = 30.0
+"""σ, height for a unit of clearance [1]. A point above its plane should move as if there were none, but steps
+are the least that do, and clearances count in them: by 1/σ². Much more would hide other rows from the
+tolerances by which step rules tell directions from rounding."""
+
+CONTACT: Final = 1e-7
+"""Height in units of the reach [1] up to which a point is on its plane: rounding must not lift it."""
+
+
+class Side(StrEnum):
+    """Where a point may be."""
+
+    ON = "ON"
+    """On the plane."""
+    ABOVE = "ABOVE"
+    """On the plane or on the side to which its normal points."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class OnPlane(JointTask):
+    """Bring a point of a joint onto a plane, or keep it from passing through it [KiSheen §2]."""
+
+    origin: PlaceField = PlaceField()
+    """A point of the plane, in armature space, (3,) or (F, 3) [m]."""
+    normal: DirectionField = DirectionField(by_frame=True)
+    """Which way the plane faces, in armature space, of any length, (3,) or (F, 3) [1]."""
+    _: KW_ONLY
+    point: PointField = PointField()
+    """The point in the joint's own axes, (3,) [m]."""
+    offset: float = 0.0
+    """Height above the plane at which the point is on it: the thickness of a sole [m]."""
+    side: Side | str = Side.ON
+    """Where the point may be."""
+    angular: ClassVar[bool] = False
+    noun: ClassVar[str] = "plane of {joint}"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number(f"{self.label}: offset", self.offset)
+        if self.side not in tuple(Side):
+            raise IKError(f"{self.label}: side must be one of {', '.join(Side)}, got {self.side!r}")
+        object.__setattr__(self, "side", Side(self.side))
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether the point is free on the side to which the normal points."""
+        return self.side == Side.ABOVE
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ClearedPlane(OnPlane):
+    """A one-sided plane that knows the channel of its clearance, as `problem.system` makes it."""
+
+    _: KW_ONLY
+    clearance: int
+    """Joint whose translation x is the height above the plane."""
+    joint_fields: ClassVar[tuple[str, ...]] = ("joint", "clearance")
+
+
+class PlaneRows(PlaceRows, of=OnPlane):
+    """Heights over planes: F = h − σc, h = n·(p − origin) − offset, c the clearance.
+
+    c is 0 where the point must be on the plane. Where it may be above, c >= 0 is a channel with a limit, the
+    slack variable of the inequality h >= 0 [NocedalWright2006 §16.1]: all that stops channels at their limits
+    and lets them go again holds points on planes. Nothing but its limit is asked of it, so that a point above
+    its plane always has the best, σc = h, and F = 0, however far it has come: see `settled`. On the plane
+    c = 0 stays until a step lets it go, and F = h brings back what the motion has bent, up or down.
+    """
+
+    def __init__(self, tasks: Sequence[OnPlane], mechanism: Mechanism) -> None:
+        skeleton = mechanism.skeleton
+        super().__init__(
+            tasks,
+            anchored([(skeleton.index(task.joint), task.point) for task in tasks], mechanism),
+            [task.origin for task in tasks],
+            [task.normal[..., None, :] for task in tasks],
+            shifts=[task.offset * task.normal for task in tasks],
+        )
+        self._contact = CONTACT * skeleton.reach
+        self._one_sided = np.array([task.one_sided for task in tasks])
+        cleared = [(e, task.clearance) for e, task in enumerate(tasks) if isinstance(task, ClearedPlane)]
+        self._cleared: IntArray = np.array([e for e, _ in cleared], dtype=np.int64)
+        """Tasks with a clearance, (k,)."""
+        columns = mechanism.channels.tolist()
+        self._columns: IntArray = np.array([columns.index(j * CHANNELS) for _, j in cleared], dtype=np.int64)
+        """The free channels of their clearances, (k,)."""
+        self.clears = bool(len(self._columns))
+
+    def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
+        """Free channels (F, nv) with the clearances that are not 0 at their best, h / σ or 0."""
+        if not self.clears:
+            return values
+        best = np.array(values)
+        self.residual(posed)
+        heights = self._heights[:, self._cleared]
+        above = (heights > self._contact) & (values[:, self._columns] > 0.0)
+        best[:, self._columns] = np.where(above, heights / CLEARANCE_UNIT, 0.0)
+        return best
+
+    def _value(self, posed: PosedMechanism) -> FloatArray:
+        self._heights: FloatArray = super()._value(posed)
+        rows = self._heights.copy()
+        rows[:, self._cleared] -= CLEARANCE_UNIT * posed.values[:, self._columns]
+        return rows
+
+    def _slope(self, posed: PosedMechanism) -> FloatArray:
+        slope = np.array(super()._slope(posed))
+        slope[:, self._cleared, self._columns] -= CLEARANCE_UNIT
+        return slope
+
+    def errors(self, posed: PosedMechanism) -> FloatArray:
+        """Distances from the plane, or below it, (F, tasks) [m]."""
+        self.residual(posed)
+        return np.where(self._one_sided, np.maximum(-self._heights, 0.0), np.abs(self._heights))
+
+
+# The centre of mass
+
+GROUND: Final = (True, True, False)
+"""The axes along which a body falls over, the third of which is up."""
+
+NO_CENTRES: Final = frozen(np.zeros((0, 3)))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Balance(Task):
+    """Bring the centre of mass over a place, by default along the ground alone.
+
+    The centre of mass is Σ m_j c_j / Σ m_j over joints with masses m_j, c_j the centre of what hangs on each.
+    """
+
+    masses: ArrayField = ArrayField(None)
+    """Mass of what each joint of the skeleton carries itself, at least 0 [kg or any], (n,)."""
+    target: PlaceField = PlaceField()
+    """Where the centre of mass should be, in armature space, (3,) or (F, 3) [m]."""
+    _: KW_ONLY
+    centres: ArrayField = ArrayField(None, 3, default=NO_CENTRES)
+    """Centre of each mass in its joint's own axes, (n, 3) [m]; by default the joints themselves."""
+    axes: tuple[bool, bool, bool] | None = None
+    """Along which axes it matters; None: along the ground, across the skeleton's `up`."""
+    armature_from_axes: OrientationField = OrientationField(default=PLAIN_AXES)
+    """Rotation whose columns are those axes in armature space, (3, 3) or (F, 3, 3)."""
+    angular: ClassVar[bool] = False
+    noun: ClassVar[str] = "balance"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.masses < 0.0).any():
+            raise IKError(f"{self.label}: masses must be at least 0, one for each joint")
+        if not self.masses.sum() > 0.0:
+            raise IKError(f"{self.label}: there is no mass: at least one joint must have some")
+        if self.axes is not None:
+            check_axes(self.label, self.axes)
+        if len(self.centres) not in (0, len(self.masses)):
+            raise IKError(
+                f"{self.label}: centres has shape {self.centres.shape}, wanted ({len(self.masses)}, 3)"
+            )
+
+    def check(self, skeleton: Skeleton) -> None:
+        """Raise `IKError` when the masses are not those of the skeleton."""
+        if len(self.masses) != skeleton.posed_joints:
+            raise IKError(
+                f"{self.label}: {len(self.masses)} masses for {skeleton.posed_joints} joints of the skeleton"
+            )
+
+    def joints(self, skeleton: Skeleton) -> list[int]:
+        """Those with a mass."""
+        return [int(joint) for joint in np.flatnonzero(self.masses)]
+
+
+class BalanceRows(PlaceRows, of=Balance):
+    """Centres of mass: F = N (Σ s_j c_j − target), s_j the share of each mass, N the axes that matter.
+
+    Masses that one slot of the mechanism carries are one mass at their common centre: what costs is the
+    number of moving joints, not that of bones.
+    """
+
+    def __init__(self, tasks: Sequence[Balance], mechanism: Mechanism) -> None:
+        anchors: list[int] = []
+        shares: list[float] = []
+        task_of: list[int] = []
+        places: list[FloatArray] = []
+        for number, task in enumerate(tasks):
+            centres = task.centres if len(task.centres) else np.zeros((len(task.masses), 3))
+            joints = task.joints(mechanism.skeleton)
+            slots, local = anchored([(joint, centres[joint]) for joint in joints], mechanism)
+            for slot in dict.fromkeys(slots.tolist()):
+                mass = task.masses[joints] * (slots == slot)
+                places.append(np.einsum("j,fjx->fx", mass / mass.sum(), local))
+                anchors.append(slot)
+                shares.append(float(mass.sum() / task.masses.sum()))
+                task_of.append(number)
+        up = mechanism.skeleton.up
+        ground = PLAIN_AXES if (up == PLAIN_AXES[2]).all() else axes_along(up)
+
+        def axes(task: Balance) -> FloatArray:
+            plain = task.axes is None and np.array_equal(task.armature_from_axes, PLAIN_AXES)
+            armature_from_axes = ground if plain else task.armature_from_axes
+            return armature_from_axes.swapaxes(-1, -2)[..., np.array(task.axes or GROUND), :]
+
+        super().__init__(
+            tasks,
+            (np.array(anchors, dtype=np.int64), np.stack(places, axis=1)),
+            [task.target for task in tasks],
+            [axes(task) for task in tasks],
+            shares=(np.array(task_of) == np.arange(len(tasks))[:, None]) * np.array(shares),
         )

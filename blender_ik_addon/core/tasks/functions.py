@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rows that are functions of a few points of the body.
+"""Functions of a few points of the body: distances, and poles, the plane in which a limb bends.
 
 What such a task is about is a function F of its K points alone; how the points move is known to the
 mechanism. So a kind of task states F and its derivative, and Jacobian and curvature follow:
@@ -14,14 +14,28 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
-from ..model.mechanism import Bend, Mechanism, PosedMechanism
-from .base import Rows, Task, anchored
+from ..arrays import BoolArray, FloatArray, IntArray, alike, lengths, times
+from ..errors import IKError
+from ..model.mechanism import Bend, Mechanism, PosedMechanism, cross
+from ..model.skeleton import Skeleton
+from .base import (
+    ORIGIN,
+    PLAIN_AXES,
+    ArrayField,
+    JointTask,
+    PlaceField,
+    PointField,
+    Rows,
+    Task,
+    anchored,
+    with_frames,
+)
 
 DIFFERENCE: Final = 1e-5
 """Step of the differences in units of the reach [1]: truncation about its square, rounding 1e-16 by it."""
@@ -91,7 +105,180 @@ class PointFunctionRows(Rows):
             pulls.reshape(frames, tasks * count, 3), moving, ((moving.reshape(shape), right.reshape(shape)),)
         )
 
-    def errors(self, posed: PosedMechanism) -> FloatArray:
-        """Largest of each task's |F|, (F, tasks) [m] or [rad]."""
-        self.residual(posed)
-        return np.maximum.reduceat(np.abs(self._found), self._starts, axis=1)
+
+@dataclass(frozen=True, repr=False, eq=False)
+class KeepDistance(JointTask):
+    """Keep a point of a joint at a distance from a point of another joint, or from a place."""
+
+    distance: ArrayField = ArrayField(by_frame=True)
+    """How far, at least 0, one for all frames or (F,) [m]."""
+    _: KW_ONLY
+    point: PointField = PointField()
+    """The point in the joint's own axes, (3,) [m]."""
+    other: str | int | None = None
+    """Name or index of the other joint; None for a place."""
+    target: PlaceField = PlaceField(default=ORIGIN)
+    """The point in the other joint's own axes, (3,), or the place in armature space, (3,) or (F, 3) [m]."""
+    angular: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.other is not None and self.target.ndim > 1:
+            raise IKError(f"{self.label}: target has shape {self.target.shape}, wanted (3,)")
+        if (self.distance < 0.0).any():
+            raise IKError(f"{self.label}: distance must be at least 0, one or one for each frame")
+
+    @property
+    def target_field(self) -> str:
+        """The place, or the distance where both points are of the body."""
+        return "target" if self.other is None else "distance"
+
+    @property
+    def label(self) -> str:
+        """Name for messages."""
+        to = "" if self.other is None else f" to {self.other}"
+        return self.name or f"distance of {self.joint}{to}"
+
+    def check(self, skeleton: Skeleton) -> None:
+        """Raise `IKError` when a joint does not exist, or both are the same point."""
+        joints = self.joints(skeleton)
+        if len(joints) == 2 and joints[0] == joints[1]:
+            raise IKError(f"{self.label}: both points are of one joint, so that their distance never changes")
+
+    def joints(self, skeleton: Skeleton) -> list[int]:
+        """The joint, and the other."""
+        return super().joints(skeleton) + ([] if self.other is None else [skeleton.index(self.other)])
+
+
+class DistanceRows(PointFunctionRows, of=KeepDistance):
+    """Distances: F = |p − o| − d; where p = o the way apart is along the armature's x."""
+
+    by_frame: ClassVar[tuple[str, ...]] = ("_distance",)
+
+    def __init__(self, tasks: Sequence[KeepDistance], mechanism: Mechanism) -> None:
+        skeleton = mechanism.skeleton
+        joints = [task.joints(skeleton) for task in tasks]
+        # A place is a second point that nothing moves: the first stands for it and has no say.
+        points = [
+            [(own[0], task.point), (own[-1], task.target if task.other is not None else task.point)]
+            for task, own in zip(tasks, joints, strict=True)
+        ]
+        super().__init__(tasks, points, mechanism)
+        self._to_place = np.array([task.other is None for task in tasks])
+        self._target = np.stack(
+            with_frames([task.target if task.other is None else ORIGIN for task in tasks], 1), axis=1
+        )  # (F or 1, E, 3)
+        self._distance = np.stack(with_frames([task.distance for task in tasks], 0), axis=1)
+
+    def aimed(self, targets: Sequence[FloatArray]) -> Self:
+        """The same rows of one frame with other places (3,) or distances (), as for `KeepDistance.moved`."""
+        some = alike(self)
+        some._at = None
+        some._target, some._distance = self._target.copy(), self._distance.copy()
+        for task, target in enumerate(targets):
+            (some._target if self._to_place[task] else some._distance)[:, task] = target
+        return some
+
+    def function(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """|p − o| − d, and the direction from o to p, against it for o."""
+        other = np.where(self._to_place[:, None], self._target, points[:, :, 1])
+        away = points[:, :, 0] - other
+        length = lengths(away)[..., None]
+        direction = np.where(length > 0.0, away / np.where(length > 0.0, length, 1.0), PLAIN_AXES[0])
+        back = np.where(self._to_place[:, None], 0.0, -direction)
+        return length - self._distance[..., None], np.stack([direction, back], axis=2)[:, :, None]
+
+
+# Poles
+
+STRAIGHT: Final = 0.05
+"""ε, distance of the middle joint from the axis in units of its bone [1] below which a limb is straight and
+its pole has less and less to say."""
+
+NOWHERE: Final = 1e-9
+"""Distance from the axis in the same units [1] at which a target has no direction from it."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PointPole(Task):
+    """Bend a limb towards a point: its middle joint lies on the side of its axis where the point is."""
+
+    root: str | int
+    """Name or index of the joint where the limb begins: upper arm, thigh."""
+    joint: str | int
+    """Of its middle joint: forearm, shin."""
+    tip: str | int
+    """Of the joint where it ends: hand, foot."""
+    target: PlaceField = PlaceField()
+    """Where it should bend to, in armature space, (3,) or (F, 3) [m]."""
+    joint_fields: ClassVar[tuple[str, ...]] = ("root", "joint", "tip")
+    angular: ClassVar[bool] = True
+    noun: ClassVar[str] = "pole of {joint}"
+
+    def check(self, skeleton: Skeleton) -> None:
+        """Raise `IKError` when a joint does not exist, or they do not follow one another."""
+        root, middle, tip = self.joints(skeleton)
+        if root not in skeleton.ancestors(middle)[1:] or middle not in skeleton.ancestors(tip)[1:]:
+            raise IKError(
+                f"{self.label}: {self.root!r}, {self.joint!r} and {self.tip!r} must follow one another from "
+                "the body outward"
+            )
+        rest = skeleton.armature_from_joint_rest[[root, middle, tip], :3, 3]
+        if not (np.linalg.norm(np.diff(rest, axis=0), axis=1) > 0.0).all():
+            raise IKError(f"{self.label}: two of its joints lie at one place in the rest pose")
+
+
+class PoleRows(PointFunctionRows, of=PointPole):
+    """Poles: F = |g| φ, φ the angle about the axis of the limb by which it would have to swing.
+
+    With a, b, c the places of root, middle joint and tip, n the direction from a to c, and X what is across
+    it: e = X(b − a), τ = X(t − a), φ from τ to e about n, g = e / √(|e|² + (εl)²), l the length of a to b at
+    rest. One row for the one way to swing: it jumps on the far side, as it must, or it would be nothing there
+    too; and it fades where the limb is straight.
+    """
+
+    def __init__(self, tasks: Sequence[PointPole], mechanism: Mechanism) -> None:
+        skeleton = mechanism.skeleton
+        joints = [task.joints(skeleton) for task in tasks]
+        nowhere = np.zeros(3)
+        points = [[(joint, nowhere) for joint in own] for own in joints]
+        super().__init__(tasks, points, mechanism)
+        rest = skeleton.armature_from_joint_rest[:, :3, 3]
+        self._length: FloatArray = np.array([lengths(rest[own[1]] - rest[own[0]]) for own in joints])  # (E,)
+        self._target = np.stack(with_frames([task.target for task in tasks], 1), axis=1)
+
+    def function(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """|g| φ, and its derivative by root, middle joint and tip."""
+        root, bone = points[:, :, 0], self._length
+        limb = points[:, :, 2] - root
+        # Of the middle joint and of the target, (F, E, 2, ...):
+        both = np.stack([points[:, :, 1] - root, self._target - root], axis=2)
+        length = np.maximum(lengths(limb), NOWHERE * bone)[..., None]
+        axis = limb / length
+        along = times(both, axis)
+        across = both - along[..., None] * axis[:, :, None]
+        sizes = lengths(across)
+        nothing: BoolArray = sizes <= NOWHERE * bone[:, None]
+        bent, wanted = across[:, :, 0], across[:, :, 1]
+        sine = np.einsum("fex,fex->fe", cross(axis, wanted), bent)
+        angle = np.arctan2(sine, np.einsum("fex,fex->fe", wanted, bent))
+        angle[nothing.any(axis=2)] = 0.0
+        spread = np.sqrt(np.square(sizes[..., 0]) + (STRAIGHT * bone) ** 2)[..., None]
+        share = sizes[..., 0] / spread[..., 0]
+
+        towards = across / np.where(nothing, 1.0, sizes)[..., None]
+        if nothing.any():  # where one has no direction, that of the other
+            straight, nowhere = nothing[..., :1], nothing[..., 1:]
+            any_way = PLAIN_AXES[0] - axis[..., :1] * axis
+            target_way = np.where(straight, any_way, towards[:, :, 0])
+            np.copyto(towards[:, :, 1], target_way, where=nowhere)
+            np.copyto(towards[:, :, 0], towards[:, :, 1], where=straight)
+        ahead = cross(axis[:, :, None], towards)
+        # d(|g| φ) = |g| dφ + φ d|g|,  dφ = m_e·de/|e| − m_τ·dτ/|τ|,  |g| = |e|/√. All of these are across the
+        # axis, and across it de is d(b − a) − n·(b − a)/|c − a| d(c − a).
+        fading = ((STRAIGHT * bone) ** 2 * angle)[..., None] / spread**3
+        by_bone = ahead[:, :, 0] / spread + fading * towards[:, :, 0]
+        by_target = ahead[:, :, 1] * (-share / np.where(nothing[..., 1], np.inf, sizes[..., 1]))[..., None]
+        by_along = -(along[..., :1] * by_bone + along[..., 1:] * by_target) / length
+        slope = np.stack([-(by_bone + by_target + by_along), by_bone, by_along], axis=2)
+        return (share * angle)[..., None], slope[:, :, None]

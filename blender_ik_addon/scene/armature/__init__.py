@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bones as a skeleton, a pose and roles, and poses written into bones.
 
-Read in this order: `armature` (an armature object as a skeleton), `rotation_modes`, `limits` (from IK
-limits and constraints), `driven` (bones that constraints and drivers pose), `poses` (poses read and
-written), `restoring` (what is put back after a bake or an error), `switches` (IK and FK of control rigs),
-`role_table` (roles that are stored), `symmetry` (bones of the other side).
+Read in this order: `armature` (an armature object as a skeleton, and which bones constraints and drivers
+pose), `rotation_modes`, `limits` (from IK limits and constraints), `poses` (poses read and written),
+`restoring` (what is put back after a bake or an error), `switches` (IK and FK of control rigs), `role_table`
+(roles that are stored, and bones of the other side).
 """

@@ -3,26 +3,30 @@
 
 A bone's joint has the bone's own channels: location and Euler angles as they are keyed. A bone in quaternion
 or axis-angle mode gets an Euler order in which its present rotation is far from gimbal lock, and is written
-in its own mode. Bones that constraints or drivers pose have no free channels.
+in its own mode.
+
+Driven bones are those that constraints or drivers pose, and not their own channels. They have no free
+channels: Blender overrides what is written there. A constraint that is off now, but whose influence is
+animated or driven, counts as on.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from bpy.types import Object, PoseBone
+from bpy.utils import unescape_identifier
 
 from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ...core.errors import IKError
 from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
+from ..animation.fcurves import animated_channels, driven_channels
 from ..kinds.frame_data import NO_SCALE
-from .driven import driven_bones, steady_bones
-from .limits import joint_entries, limits_of
+from .limits import joint_entries, keeps_inside, limits_of
 from .rotation_modes import RotationLocks, far_orders, matrices_of
-
-if TYPE_CHECKING:
-    from bpy.types import Object, PoseBone
 
 SCALE_TOLERANCE: Final = 1e-4
 """Largest unevenness or shear of the object [1] that is still taken for rounding: 0.2 mm on two metres."""
@@ -53,7 +57,7 @@ class Armature:
         return frozenset(self.driven_by)
 
 
-def check_editable(armature_object: "Object | None") -> None:
+def check_editable(armature_object: Object | None) -> None:
     """Refuse what can have no settings that last (IKError: no object, not an armature, or linked)."""
     if armature_object is None:
         raise IKError("no armature object is given: select an armature")
@@ -74,7 +78,7 @@ def check_editable(armature_object: "Object | None") -> None:
         )
 
 
-def check_armature(armature_object: "Object | None") -> None:
+def check_armature(armature_object: Object | None) -> None:
     """Refuse what cannot be posed (IKError: also in edit mode, in rest position, or without bones)."""
     check_editable(armature_object)
     assert armature_object is not None
@@ -90,7 +94,7 @@ def check_armature(armature_object: "Object | None") -> None:
         )
 
 
-def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armature:
+def read_armature(armature_object: Object, *, move_root: bool = True) -> Armature:
     """Read all bones of an armature object, the original one.
 
     With `move_root` parentless bones may translate where their location is not locked.
@@ -141,7 +145,7 @@ def read_armature(armature_object: "Object", *, move_root: bool = True) -> Armat
     return Armature(armature_object.name, skeleton, modes, written, driven_by)
 
 
-def _orders(pose_bones: "Sequence[PoseBone]", orders: Sequence[int | None]) -> IntArray:
+def _orders(pose_bones: Sequence[PoseBone], orders: Sequence[int | None]) -> IntArray:
     """Return Euler orders: those of the limits; without any one that is far from gimbal lock at present.
 
     Limits have the same order in every pose, or they would be other limits in each.
@@ -177,7 +181,7 @@ def read_all(collection: Any, attribute: str, *shape: int) -> FloatArray:
     return buffer.astype(np.float64)
 
 
-def pose_bones_named(armature_object: "Object", names: Iterable[str]) -> "list[PoseBone]":
+def pose_bones_named(armature_object: Object, names: Iterable[str]) -> list[PoseBone]:
     """Return pose bones by name, for use within one call only (IKError: a bone is not there)."""
     found = {bone.name: bone for bone in armature_object.pose.bones} if armature_object.pose else {}
     try:
@@ -189,7 +193,7 @@ def pose_bones_named(armature_object: "Object", names: Iterable[str]) -> "list[P
         ) from None
 
 
-def world_from_armature(armature_object_evaluated: "Object") -> tuple[FloatArray, float]:
+def world_from_armature(armature_object_evaluated: Object) -> tuple[FloatArray, float]:
     """Return the object's place in the world, (4, 4) [m], and its scale [1] (IKError: it is not even)."""
     name = armature_object_evaluated.name
     matrix = np.array(armature_object_evaluated.matrix_world, dtype=np.float64)
@@ -212,3 +216,85 @@ def world_from_armature(armature_object_evaluated: "Object") -> tuple[FloatArray
             "it is parented to"
         )
     return matrix, float(np.cbrt(np.linalg.det(linear)))
+
+
+# Driven bones
+
+_BONE_PATH: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.(.+)')
+_TRANSFORM: Final = re.compile(r"(location|rotation_\w+|scale)$")
+_CONSTRAINT: Final = re.compile(r'constraints\["((?:[^"\\]|\\.)*)"\]\.(influence|mute|enabled)$')
+
+_TURNING_IN_SPACE: Final = frozenset({'COPY_ROTATION', 'COPY_TRANSFORMS'})
+"""Types of constraints that turn a bone in a space of the user's choice."""
+
+_TURNING: Final = frozenset({'TRACK_TO', 'DAMPED_TRACK', 'ARMATURE'})
+"""Types that turn a bone in the space of the armature, more or less."""
+
+
+def driven_bones(armature_object: Object) -> dict[str, str]:
+    """Return the bones that constraints or drivers pose -> which of them does, in words."""
+    if armature_object.pose is None:
+        return {}
+    driven: dict[str, str] = {}
+    switched: set[tuple[str, str]] = set()  # bone and constraint that is switched on and off
+    drivers = driven_channels(armature_object)
+    for path, index in sorted(drivers | animated_channels(armature_object)):
+        if (match := _BONE_PATH.match(path)) is None:
+            continue
+        bone, channel = unescape_identifier(match[1]), match[2]
+        if (constraint := _CONSTRAINT.match(channel)) is not None:
+            switched.add((bone, unescape_identifier(constraint[1])))
+        elif (path, index) in drivers and _TRANSFORM.match(channel):
+            driven[bone] = "a driver"
+    entries = joint_entries(armature_object)
+    for bone in armature_object.pose.bones:
+        for constraint in bone.constraints:
+            if keeps_inside(bone, constraint, entries.get(bone.name)):
+                continue  # what is solved stays inside, so it changes nothing
+            acts = not constraint.mute and constraint.influence > 0.0
+            if constraint.is_valid and (acts or (bone.name, constraint.name) in switched):
+                for affected in _affected_bones(bone, constraint):
+                    driven.setdefault(affected, f"a constraint ({constraint.type})")
+    return {bone.name: driven[bone.name] for bone in armature_object.pose.bones if bone.name in driven}
+
+
+def steady_bones(armature_object: Object) -> frozenset[str]:
+    """Return the bones that constraints keep turned the same way in armature space, as parents turn.
+
+    Other driven bones are taken to turn with their parents until it is known what they do.
+    """
+    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
+    return frozenset(
+        bone.name
+        for bone in bones
+        if any(_keeps_turned(bone, constraint, armature_object) for constraint in bone.constraints)
+    )
+
+
+def _keeps_turned(bone: PoseBone, constraint: Any, armature_object: Object) -> bool:
+    """Return whether a constraint turns its bone with something that hardly turns itself.
+
+    That is anything outside of the body, and bones above the bone's parent: a head that stays upright by
+    the torso (Rigify) turns with that, and not with the spine between them.
+    """
+    if not constraint.is_valid or constraint.mute or constraint.influence < 0.5:
+        return False
+    own = [constraint, *getattr(constraint, "targets", ())]
+    inside = [target.subtarget for target in own if getattr(target, "target", None) == armature_object]
+    if inside and not {ancestor.name for ancestor in bone.parent_recursive[1:]}.issuperset(inside):
+        return False  # it moves itself
+    if constraint.type not in _TURNING_IN_SPACE:
+        return constraint.type in _TURNING
+    whole = all(getattr(constraint, f"use_{axis}", True) for axis in "xyz")
+    return (
+        constraint.owner_space in {'WORLD', 'POSE', 'CUSTOM'} and constraint.mix_mode == 'REPLACE' and whole
+    )
+
+
+def _affected_bones(bone: PoseBone, constraint: Any) -> list[str]:
+    """Return the bones that a constraint moves: its own and, for both kinds of IK, the chain above it."""
+    if constraint.type not in {'IK', 'SPLINE_IK'}:
+        return [bone.name]
+    tip = bone if constraint.type == 'SPLINE_IK' or constraint.use_tail else bone.parent
+    chain = [] if tip is None else [tip.name, *(ancestor.name for ancestor in tip.parent_recursive)]
+    return [bone.name, *(chain[: constraint.chain_count] if constraint.chain_count else chain)]

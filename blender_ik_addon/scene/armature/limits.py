@@ -11,22 +11,21 @@ is solved stays inside: its bone does not count as driven by it.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from bpy.types import Constraint, Object, PoseBone
 
+from ...core.amounts import in_a_row
 from ...core.arrays import BoolArray, FloatArray, frozen
 from ...core.character.limit_boxes import COMFORTABLE
 from ...core.errors import IKError
-from ...core.model.euler import EULER_ORDERS, order_index
+from ...core.model.rotation import EULER_ORDERS, order_index
 from ..properties.joint_properties import STIFFEST, POISE_PG_joint
 from ..properties.naming import note_name
 from ..properties.overrides import remove_entries
 from ..properties.settings import settings_of
 from ..reports import counted, sentences
-
-if TYPE_CHECKING:
-    from bpy.types import Constraint, Object, PoseBone
 
 SAME: Final = 1e-5
 """Difference [rad] up to which limits are the same: Blender stores them in single precision."""
@@ -73,7 +72,7 @@ class BoneLimits:
         return np.isfinite(self.lower) | np.isfinite(self.upper)
 
 
-def joint_entries(armature_object: "Object") -> dict[str, POISE_PG_joint]:
+def joint_entries(armature_object: Object) -> dict[str, POISE_PG_joint]:
     """Return Poise's entries by bone; of two for one bone the first."""
     entries: dict[str, POISE_PG_joint] = {}
     settings: Any = getattr(armature_object, "poise", None)  # not there while the add-on is being disabled
@@ -82,7 +81,7 @@ def joint_entries(armature_object: "Object") -> dict[str, POISE_PG_joint]:
     return entries
 
 
-def limits_of(bone: "PoseBone", entry: POISE_PG_joint | None) -> BoneLimits:
+def limits_of(bone: PoseBone, entry: POISE_PG_joint | None) -> BoneLimits:
     """Return the limits of its entry, else a bone's IK limits and stiffness (IKError: they are not valid)."""
     if entry is None:
         return _ik_limits(bone)
@@ -112,7 +111,7 @@ def limits_of(bone: "PoseBone", entry: POISE_PG_joint | None) -> BoneLimits:
     )
 
 
-def _ik_limits(bone: "PoseBone") -> BoneLimits:
+def _ik_limits(bone: PoseBone) -> BoneLimits:
     """Return the limits and the stiffness of Blender's IK."""
     lower, upper = _limits_in(bone, "use_ik_limit_{}", "ik_min_{}", "ik_max_{}")
     stiffness = np.array([min(getattr(bone, f"ik_stiffness_{letter}"), STIFFEST) for letter in "xyz"])
@@ -128,7 +127,7 @@ def _limits_in(owner: Any, used: str, low: str, high: str) -> tuple[FloatArray, 
     return lower, upper
 
 
-def _order_for(bone: "PoseBone", lower: FloatArray, upper: FloatArray) -> int | None:
+def _order_for(bone: PoseBone, lower: FloatArray, upper: FloatArray) -> int | None:
     """Return the order of limits: that of the bone, or one that keeps them away from gimbal lock.
 
     None where nothing is limited: then any order will do.
@@ -182,7 +181,7 @@ class RigLimits:
         return sentences(read if self.bones else "no bone of the rig has limits of its own", *self.notes)
 
 
-def read_limits(armature_object: "Object", bones: Iterable[str] | None = None) -> RigLimits:
+def read_limits(armature_object: Object, bones: Iterable[str] | None = None) -> RigLimits:
     """Read IK limits, IK stiffness and Limit Rotation constraints into entries, in place of what is there.
 
     All bones are read by default; those that have none of these keep the entries that they have.
@@ -204,14 +203,14 @@ def read_limits(armature_object: "Object", bones: Iterable[str] | None = None) -
     return RigLimits(tuple(done), tuple(dict.fromkeys(notes)))
 
 
-def _pose_bone(armature_object: "Object", name: str) -> "PoseBone":
+def _pose_bone(armature_object: Object, name: str) -> PoseBone:
     pose: Any = armature_object.pose
     if name not in pose.bones:
         raise IKError(f"{armature_object.name!r} has no bone {name!r}: choose one of its bones")
     return pose.bones[name]
 
 
-def _rig_limits(bone: "PoseBone") -> tuple[BoneLimits, str, list[str]]:
+def _rig_limits(bone: PoseBone) -> tuple[BoneLimits, str, list[str]]:
     """Return the limits of a bone itself, their source (empty if it has none), and what is not read."""
     ik = _ik_limits(bone)
     sources = {"IK limits": None} if ik.limited.any() or ik.stiffness.any() else {}
@@ -244,14 +243,14 @@ def _rig_limits(bone: "PoseBone") -> tuple[BoneLimits, str, list[str]]:
 _CONSTRAINT: Final = ("use_limit_{}", "min_{}", "max_{}")
 
 
-def constraint_order(bone: "PoseBone", constraint: Any) -> str:
+def constraint_order(bone: PoseBone, constraint: Any) -> str:
     """Return the Euler order in which a Limit Rotation constraint limits."""
     if constraint.euler_order != 'AUTO':
         return constraint.euler_order
     return bone.rotation_mode if bone.rotation_mode in EULER_ORDERS else "XYZ"
 
 
-def keeps_inside(bone: "PoseBone", constraint: "Constraint", entry: POISE_PG_joint | None) -> bool:
+def keeps_inside(bone: PoseBone, constraint: Constraint, entry: POISE_PG_joint | None) -> bool:
     """Return whether a constraint never changes a bone that stays inside the limits of its entry."""
     if entry is None or constraint.type != 'LIMIT_ROTATION':
         return False
@@ -264,7 +263,7 @@ def keeps_inside(bone: "PoseBone", constraint: "Constraint", entry: POISE_PG_joi
 
 
 def store_limits(
-    armature_object: "Object", bone_name: str, limits: BoneLimits, source: str | None = None
+    armature_object: Object, bone_name: str, limits: BoneLimits, source: str | None = None
 ) -> POISE_PG_joint:
     """Write limits into the entry of a bone, a new one where there is none, and their source if it is new."""
     entries = settings_of(armature_object).joints
@@ -287,7 +286,7 @@ def store_limits(
     return entry
 
 
-def own_limits(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
+def own_limits(armature_object: Object, bone_name: str) -> POISE_PG_joint:
     """Return the entry of a bone, for editing; a new one copies its limits (IKError: no such bone)."""
     bone = _pose_bone(armature_object, bone_name)
     if (entry := joint_entries(armature_object).get(bone_name)) is not None:
@@ -296,7 +295,7 @@ def own_limits(armature_object: "Object", bone_name: str) -> POISE_PG_joint:
     return store_limits(armature_object, bone_name, limits, source or "by hand")
 
 
-def remove_limits(armature_object: "Object", bones: Iterable[str] | None = None) -> int:
+def remove_limits(armature_object: Object, bones: Iterable[str] | None = None) -> int:
     """Remove entries, by default all, so that the bones' own limits are used again; return how many.
 
     Raises:
@@ -320,7 +319,6 @@ def broken_limits(
         return ()
     parts = [
         f"{names[row]} {'XYZ'[int(np.argmax(beyond[row]))]} by {np.degrees(beyond[row].max()):.1f}°"
-        for row in rows[:4]
+        for row in rows
     ]
-    more = f" and {len(rows) - 4} more" if len(rows) > 4 else ""
-    return (f"clamped to joint limits: {', '.join(parts)}{more}",)
+    return (f"clamped to joint limits: {in_a_row(parts, 4)}",)

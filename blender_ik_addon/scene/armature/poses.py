@@ -7,36 +7,32 @@ its own rotation mode, by the representation that is nearest to what it has.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import bpy
 import numpy as np
+from bpy.types import Depsgraph, Object
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.errors import IKError
-from ...core.model.euler import EULER_ORDERS
 from ...core.model.kinematics import orthogonalized, parent_transform
-from ...core.model.rotation import euler_within, matrix_from_euler
+from ...core.model.rotation import EULER_ORDERS, euler_within, matrix_from_euler
 from ...core.model.skeleton import CHANNELS, Pose, Skeleton
 from ..animation.fcurves import ChannelKeys, bone_keys, rotation_channel
 from ..reports import listed
 from .armature import NO_SCALE, Armature, check_armature, read_all
 from .rotation_modes import bone_rotations, matrices_of
 
-if TYPE_CHECKING:
-    from bpy.types import Depsgraph, Object
-
-
 SHEAR_TOLERANCE: Final = 1e-4
 """Cosine between two axes of a bone [1] up to which shear is taken for rounding."""
 
 
 def read_pose(
-    armature_object: "Object",
+    armature_object: Object,
     armature: Armature,
     *,
     reference: Pose | None = None,
-    depsgraph: "Depsgraph | None" = None,
+    depsgraph: Depsgraph | None = None,
 ) -> Pose:
     """Read the present pose, one frame, in the skeleton's rotation orders.
 
@@ -98,7 +94,7 @@ def decided_channels(
     return np.concatenate([translation, angles], axis=1), np.einsum("kij,kij->kj", rotation, own)
 
 
-def _unchanged(armature_object: "Object", armature: Armature) -> tuple[Any, list[int]]:
+def _unchanged(armature_object: Object, armature: Armature) -> tuple[Any, list[int]]:
     """Return the pose bones, and where in them each joint is (IKError: bones or rotation modes changed)."""
     pose_bones: Any = () if armature_object.pose is None else armature_object.pose.bones
     rows = {bone.name: row for row, bone in enumerate(pose_bones)}
@@ -118,9 +114,7 @@ def _unchanged(armature_object: "Object", armature: Armature) -> tuple[Any, list
     return pose_bones, [rows[name] for name in names]
 
 
-def _shown_matrices(
-    armature_object: "Object", armature: Armature, depsgraph: "Depsgraph | None"
-) -> FloatArray:
+def _shown_matrices(armature_object: Object, armature: Armature, depsgraph: Depsgraph | None) -> FloatArray:
     evaluated = armature_object.evaluated_get(depsgraph or bpy.context.evaluated_depsgraph_get())
     if not evaluated.is_evaluated:
         raise IKError(
@@ -130,7 +124,7 @@ def _shown_matrices(
     return evaluated_matrices(evaluated, armature)
 
 
-def evaluated_matrices(evaluated_object: "Object", armature: Armature) -> FloatArray:
+def evaluated_matrices(evaluated_object: Object, armature: Armature) -> FloatArray:
     """Read `PoseBone.matrix` of every joint of an evaluated armature object, (n, 4, 4) [m]."""
     pose: Any = evaluated_object.pose
     rows = {bone.name: row for row, bone in enumerate(pose.bones)}
@@ -171,7 +165,7 @@ def _rotation_part(linear: FloatArray) -> tuple[FloatArray, BoolArray]:
 
 
 def sheared_bones(
-    armature_object: "Object", armature: Armature, *, depsgraph: "Depsgraph | None" = None
+    armature_object: Object, armature: Armature, *, depsgraph: Depsgraph | None = None
 ) -> tuple[str, ...]:
     """Name the driven bones above free ones that constraints shear at present.
 
@@ -194,9 +188,7 @@ def sheared_bones(
     return tuple(name for name, cosine in zip(names, cosines, strict=True) if cosine > SHEAR_TOLERANCE)
 
 
-def write_pose(
-    armature_object: "Object", armature: Armature, pose: Pose, joints: Iterable[str | int]
-) -> None:
+def write_pose(armature_object: Object, armature: Armature, pose: Pose, joints: Iterable[str | int]) -> None:
     """Write the free channels of some joints, each in its bone's own rotation mode.
 
     Of all representations of a rotation the one nearest to the bone's present values is written. Channels
@@ -231,7 +223,7 @@ def _assign(values: Any, wanted: FloatArray, mask: BoolArray) -> None:
         values[index] = float(wanted[index])
 
 
-def rotation_values(armature_object: "Object", armature: Armature) -> dict[str, FloatArray]:
+def rotation_values(armature_object: Object, armature: Armature) -> dict[str, FloatArray]:
     """Return the present rotation of every bone in its own mode, (3,) or (4,), exactly."""
     pose_bones, order = _unchanged(armature_object, armature)
     modes = zip(armature.skeleton.names, order, armature.rotation_modes, strict=True)

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The table of roles in `Object.poise.roles`: roles as recognised, and as changed by the user."""
+"""The table of roles in `Object.poise.roles`, and the two sides of a body.
 
-from collections.abc import Sequence
+Roles are as recognised, and as changed by the user. By names and roles each bone has its counterpart on the
+other side.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+import bpy
 import numpy as np
 from bpy.types import Object
 
+from ...core.arrays import FloatArray
 from ...core.character.role_edits import RoleRow, revised, rows_of
-from ...core.character.roles import Character, Hints, Role, recognise
+from ...core.character.roles import Character, Hints, Role, Side, recognise
 from ...core.model.skeleton import Skeleton
 from ..properties.joint_properties import SIDES
 from ..properties.naming import note_name
 from ..properties.overrides import refilled
 from ..properties.settings import settings_of
 from ..reports import listed
-from .armature import read_armature
-from .driven import driven_bones
+from .armature import driven_bones, read_armature
 
 SIDE_NAMES: Final = {side: name for name, side in SIDES.items()}
 
@@ -86,3 +92,87 @@ def read_character(armature_object: Object, skeleton: Skeleton) -> tuple[Charact
     present = tuple(row for row in rows if row.joint not in gone)
     notes = [f"bones of the table are missing (renamed?) and left out: {listed(gone)}"] if gone else []
     return revised(skeleton, character, present), notes
+
+
+# The two sides of a body
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """The counterpart of each bone, and the plane between the sides."""
+
+    skeleton: Skeleton
+    other: Mapping[str, str]
+    """Bone -> its counterpart; bones in the middle are their own."""
+    sources: frozenset[str]
+    """Bones from which is mirrored: all, or those of one side."""
+    reflection: FloatArray
+    """S, (3, 3)."""
+    origin: FloatArray
+    """A point of the plane in armature space, (3,) [m]."""
+    driven: frozenset[str]
+    """Bones that cannot be posed."""
+
+    @classmethod
+    def read(cls, armature_object: Object, direction: str) -> "Symmetry":
+        """Read the sides of an armature, to be mirrored in a direction of `mirror.DIRECTIONS`."""
+        armature = read_armature(armature_object)
+        skeleton = armature.skeleton
+        character, _ = read_character(armature_object, skeleton)
+        other = pairs(skeleton, character)
+        places = skeleton.armature_from_joint_rest[:, :3, 3]
+        normal, origin = np.array([1.0, 0.0, 0.0]), np.zeros(3)
+        if character.figures:
+            normal = character.figures[0].left
+            sided = [skeleton.index(bone) for bone, counterpart in other.items() if bone != counterpart]
+            origin = places[sided].mean(axis=0) if sided else places[0]  # both bones of each pair are sided
+        sources = set(skeleton.names)
+        if direction != 'FLIP':
+            wanted = Side.LEFT if direction == 'LEFT_TO_RIGHT' else Side.RIGHT
+            sources = {name for name in sources if _side(skeleton, character, name, other) is wanted}
+        reflection = np.eye(3) - 2.0 * np.outer(normal, normal)
+        return cls(skeleton, other, frozenset(sources), reflection, origin, armature.driven)
+
+    def rest(self, bone: str) -> FloatArray:
+        """Rest rotation in armature space, (3, 3)."""
+        # Stored in single precision: to be undone exactly its transpose must be its inverse.
+        return rotation_in(self.skeleton.armature_from_joint_rest[self.skeleton.index(bone)])
+
+    def turn(self, bone: str) -> FloatArray:
+        """Vectors of a bone as vectors of its counterpart, (3, 3), a reflection: R'ᵀ S R."""
+        return self.rest(self.other[bone]).T @ self.reflection @ self.rest(bone)
+
+
+def pairs(skeleton: Skeleton, character: Character) -> dict[str, str]:
+    """Return the counterpart of every bone, by name, else by role; bones without one are their own."""
+    flipped = {name: bpy.utils.flip_name(name) for name in skeleton.names}
+    other = {name: own for name, own in flipped.items() if flipped.get(own) == name}
+    by_role: dict[tuple[Role, int], dict[Side, list[str]]] = {}
+    for choice in character.choices:
+        sides = by_role.setdefault((choice.role, choice.figure), {Side.LEFT: [], Side.RIGHT: []})
+        sides.setdefault(choice.side, []).append(choice.name)
+    named = {name for name, own in other.items() if own != name}
+    for sides in by_role.values():
+        left, right = sides[Side.LEFT], sides[Side.RIGHT]
+        for pair in zip(left, right, strict=True) if len(left) == len(right) else ():
+            if named.isdisjoint(pair):
+                other |= dict(zip(pair, reversed(pair), strict=True))
+    return {name: other.get(name, name) for name in skeleton.names}
+
+
+def _side(skeleton: Skeleton, character: Character, name: str, other: Mapping[str, str]) -> Side:
+    """Return the side of a bone: by its role, else by its place against its counterpart."""
+    side = character.side_of(name)
+    if side is not None or other[name] == name:
+        return side or Side.CENTRE
+    left = character.figures[0].left if character.figures else np.array([1.0, 0.0, 0.0])
+    places = skeleton.armature_from_joint_rest[:, :3, 3]
+    across = float((places[skeleton.index(name)] - places[skeleton.index(other[name])]) @ left)
+    return Side.LEFT if across > 0.0 else Side.RIGHT
+
+
+def rotation_in(matrix: FloatArray) -> FloatArray:
+    """Return the rotation nearest to that in a matrix (4, 4) without its scale, (3, 3)."""
+    linear = np.asarray(matrix[:3, :3], dtype=np.float64)
+    u, _, vt = np.linalg.svd(linear / np.linalg.norm(linear, axis=0))
+    return u @ vt

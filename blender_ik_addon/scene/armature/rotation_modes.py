@@ -8,13 +8,14 @@ that axis is the joint's one free angle.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
+from bpy.types import PoseBone
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
-from ...core.model.euler import EULER_ORDERS
 from ...core.model.rotation import (
+    EULER_ORDERS,
     axis_angle_from_quat,
     continuous_euler,
     continuous_quats,
@@ -24,9 +25,6 @@ from ...core.model.rotation import (
     quat_from_axis_angle,
     quat_from_matrix,
 )
-
-if TYPE_CHECKING:
-    from bpy.types import PoseBone
 
 COMFORTABLE_MIDDLE: Final = float(np.radians(60.0))
 """Middle Euler angle [rad] up to which the bone's own axis stays in the middle of the chosen order."""
@@ -89,7 +87,7 @@ class RotationLocks:
     """Whether the bone is held because its locks fit no Euler channel."""
 
     @classmethod
-    def of(cls, bone: "PoseBone") -> "RotationLocks":
+    def of(cls, bone: PoseBone) -> "RotationLocks":
         """Read the locks of a bone."""
         locked = np.array(bone.lock_rotation)
         free = ~locked & ~np.array([bone.lock_ik_x, bone.lock_ik_y, bone.lock_ik_z])
@@ -143,6 +141,15 @@ def bone_rotations(
                 values = _continuous_axis_angles(quats, np.zeros((len(rows), 4)) if first is None else first)
         rotations |= {row: values[:, column] for column, row in enumerate(rows)}
     return [rotations[row] for row in range(len(modes))]
+
+
+def rotations_in(mode: str, matrices: FloatArray, present: FloatArray | None = None) -> FloatArray:
+    """Return rotations (F, 3, 3) in a rotation mode, (F, 3) or (F, 4); see `bone_rotations`."""
+    order = EULER_ORDERS.index(mode) if mode in EULER_ORDERS else 0
+    angles = euler_from_matrix(matrices, order)[:, None]
+    loose = np.ones((1, 3), dtype=np.bool_)
+    near = None if present is None else [present]
+    return bone_rotations([mode], np.array([order]), angles, movable=loose, present=near)[0]
 
 
 def _continuous_angles(

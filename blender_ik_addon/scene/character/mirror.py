@@ -20,7 +20,7 @@ from ...core.errors import IKError
 from ..animation.fcurves import animated_channels, rotation_channel
 from ..armature.armature import check_armature
 from ..armature.limits import joint_entries, limits_of, store_limits, turned_limits
-from ..armature.symmetry import Symmetry
+from ..armature.role_table import Symmetry
 from ..effectors.effectors import check_present, label_of, target_of
 from ..effectors.entries import EFFECTORS_PATH, add_effector
 from ..effectors.transforms import rotation_of, rotations_of, set_rotation

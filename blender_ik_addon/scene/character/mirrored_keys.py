@@ -20,8 +20,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core.arrays import FloatArray
-from ...core.model.euler import EULER_ORDERS, order_index
-from ...core.model.rotation import euler_from_matrix, quat_from_matrix, skew
+from ...core.model.rotation import EULER_ORDERS, quat_from_matrix, skew
 from ..animation.fcurves import (
     POINTS,
     ROTATION_CHANNELS,
@@ -37,8 +36,8 @@ from ..animation.fcurves import (
     own_curves,
     sample_channels,
 )
-from ..armature.rotation_modes import bone_rotations
-from ..armature.symmetry import Symmetry, rotation_in
+from ..armature.role_table import Symmetry, rotation_in
+from ..armature.rotation_modes import rotations_in
 from ..effectors.transforms import depth, is_moved, put, rides, rotations_of, world_from_basis, world_matrix
 
 NOTHING: Final = 1e-6
@@ -268,15 +267,8 @@ def _turned(image: Image, before: FloatArray, after: FloatArray) -> tuple[Curves
             return own.affine(np.diag(np.linalg.det(before) * signs), np.zeros(3))
 
     def change(samples: FloatArray) -> FloatArray:
-        order = order_index(mode) if mode in EULER_ORDERS else 0
         matrices = before @ rotations_of(samples, source_mode) @ after
-        return bone_rotations(
-            [mode],
-            np.array([order]),
-            euler_from_matrix(matrices, order)[:, None],
-            movable=np.ones((1, 3), dtype=np.bool_),
-            present=[np.array(getattr(target, path))] if mode in EULER_ORDERS else None,
-        )[0]
+        return rotations_in(mode, matrices, np.array(getattr(target, path)) if mode in EULER_ORDERS else None)
 
     return own.sampled(change), True
 

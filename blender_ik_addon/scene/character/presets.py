@@ -30,7 +30,7 @@ from ...core.arrays import FloatArray
 from ...core.character.roles import Bend, Character, Role
 from ...core.character.roles.structure import TINY
 from ...core.errors import IKError
-from ...core.model.euler import EULER_ORDERS, order_index
+from ...core.model.rotation import EULER_ORDERS, order_index
 from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature
 from ..armature.limits import BoneLimits, joint_entries, limits_of, store_limits, turned_limits

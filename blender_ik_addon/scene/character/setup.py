@@ -19,7 +19,7 @@ from ...core.character.human import joint_defaults
 from ...core.character.role_edits import rows_of
 from ...core.character.roles import Character, Limb, LimbKind, Role, Side
 from ...core.errors import IKError
-from ...core.model.euler import EULER_ORDERS
+from ...core.model.rotation import EULER_ORDERS
 from ...core.model.skeleton import Skeleton
 from ..animation.dependence import dependence
 from ..armature.armature import read_armature

@@ -16,8 +16,7 @@ from bpy.types import Collection, LayerCollection, Object, ViewLayer
 
 from ...core import IKError
 from ...core.arrays import FloatArray
-from ...core.model.euler import order_index
-from ...core.model.rotation import euler_from_matrix, matrix_from_euler, quat_from_matrix
+from ...core.model.rotation import euler_from_matrix, matrix_from_euler, order_index, quat_from_matrix
 from ..animation.dependence import check_independence
 from ..animation.fcurves import renumber_channels
 from ..armature.armature import check_armature, read_armature

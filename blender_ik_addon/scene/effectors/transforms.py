@@ -20,19 +20,17 @@ from bpy.types import Object
 
 from ...core import ReachPoint, Task
 from ...core.arrays import FloatArray
-from ...core.model.euler import EULER_ORDERS, order_index
 from ...core.model.rotation import (
-    axis_angle_from_quat,
-    euler_from_matrix_near,
+    EULER_ORDERS,
     matrix_from_euler,
-    quat_from_matrix,
+    order_index,
 )
 from ...core.tasks.frames import ReachCarried
 from ..animation.dependence import place_depends_on
 from ..animation.fcurves import ROTATION_CHANNELS, animated_channels, rotation_channel
 from ..armature.armature import check_armature
-from ..armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat
-from ..armature.symmetry import rotation_in
+from ..armature.role_table import rotation_in
+from ..armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat, rotations_in
 from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import Effector, asked_of
 from ..properties.settings import settings_of
@@ -120,17 +118,9 @@ def set_rotation(owner: Any, turn: FloatArray, near: Sequence[float] | None = No
 
     Of its representations that is written which is nearest to `near`, or to what is there.
     """
-    if owner.rotation_mode in EULER_ORDERS:
-        reference, order = np.array(near or owner.rotation_euler), order_index(owner.rotation_mode)
-        owner.rotation_euler = euler_from_matrix_near(turn, order, reference).tolist()
-        return
-    quat = quat_from_matrix(turn)
-    if owner.rotation_mode == 'QUATERNION':
-        reference = np.array(near or owner.rotation_quaternion)
-        owner.rotation_quaternion = (-quat if quat @ reference < 0.0 else quat).tolist()
-        return
-    axis, angle = axis_angle_from_quat(quat)
-    owner.rotation_axis_angle = (float(angle), *axis.tolist())
+    name = rotation_channel(owner.rotation_mode)[0]
+    present = np.array(near or getattr(owner, name), dtype=np.float64)
+    setattr(owner, name, rotations_in(owner.rotation_mode, turn[None], present)[0].tolist())
 
 
 # Targets that go with the armature object

@@ -42,7 +42,7 @@ from ...core.model.rotation import (
     rotation_angle,
     rotvec_from_matrix,
 )
-from ...core.tasks.poles import STRAIGHT
+from ...core.tasks.functions import STRAIGHT
 from .frame_data import (
     NO_SCALE,
     FrameData,

@@ -10,7 +10,7 @@ from typing import Final
 from bpy.types import PropertyGroup
 
 from ...core.character.roles import Role, Side
-from ...core.model.euler import EULER_ORDERS
+from ...core.model.rotation import EULER_ORDERS
 from .declared import Declared, Flags3, Vector3, angles, axes, enum, flag, number, numbers, text, whole
 
 STIFFEST: Final = 0.99

@@ -21,6 +21,7 @@ from typing import Final
 
 import numpy as np
 
+from ...amounts import in_a_row
 from ...arrays import FloatArray
 from ...model.skeleton import Skeleton
 from .character import (
@@ -403,8 +404,7 @@ def _give_limbs(draft: _Draft, limbs: Sequence[Found], trunk: Trunk, figure: Fig
                 said.setdefault((limb.kind, missing), []).append(side)
             _give_digits(draft, limb)
     for (kind, what), which in said.items():
-        shown = ", ".join(which[:4]) + (f" and {len(which) - 4} more" if len(which) > 4 else "")
-        draft.notes.append(f"{kind}: {what} ({shown})")
+        draft.notes.append(f"{kind}: {what} ({in_a_row(which, 4)})")
 
 
 def _give_digits(draft: _Draft, limb: Found) -> None:

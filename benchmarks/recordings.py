@@ -4,7 +4,8 @@
 A clip is an action of a file: BVH, FBX or glTF. Which are taken follows from the folder alone, see `clips`.
 Nothing of a recording but the targets of hands, feet, head and hips reaches the solver: where it starts is
 the rest pose, put where the hips are. Bones that a solve does not move keep what the recording gives them, as
-they would in Blender: fingers, and the places of bones whose places are animated.
+they would in Blender: fingers, and the places of bones whose places are animated. `Solved` is a clip beside
+its recording.
 """
 
 from __future__ import annotations
@@ -17,27 +18,28 @@ from typing import Any, Final
 import bpy
 import numpy as np
 
+from benchmarks.motions import effector_errors, joint_steps, jumps_of
 from benchmarks.rigs import armatures_of
+from benchmarks.timing import timed
 from blender_ik_addon.core import (
     IKError,
     MatchOrientation,
     Pose,
+    Problem,
     ReachPoint,
     Skeleton,
     Task,
     forward_kinematics,
+    solve_sequence,
 )
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
-from blender_ik_addon.core.character.roles import Body, Character
+from blender_ik_addon.core.character.roles import Body, Character, Limb, LimbKind, Role
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.armature.role_table import read_character
 from blender_ik_addon.scene.character.setup import body_parts, setup_character
 
 SUFFIXES: Final = (".bvh", ".fbx", ".glb", ".gltf")
-
-CHOOSING: Final = "bvh"
-"""The folder whose clips may be looked at when something is chosen; all others are held out."""
 
 LEAST_FRAMES: Final = 20  # Frames that a clip must have to be a motion rather than a pose
 LEAST_TURN: Final = float(np.radians(20.0))
@@ -58,7 +60,7 @@ class Recording:
     """A clip, its rig set up, and the targets."""
 
     name: str  # File without folders, and action where the file has several
-    held_out: bool  # Whether it may not be looked at when something is chosen
+    file: str  # With its folders
     skeleton: Skeleton
     """With limits, stiffness and preferred angles as they were set up, in metres of a figure of `HEIGHT`."""
     character: Character
@@ -80,11 +82,6 @@ class Recording:
         return Pose(channels, self.pose.scale)
 
 
-def files(folder: Path) -> list[Path]:
-    """All files that may hold clips, in the order of their names."""
-    return sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES)
-
-
 def clips(folder: Path, frames: int, only: str = "") -> Iterator[Recording]:
     """Every clip of a human figure with hands or forearms, feet, head and hips.
 
@@ -93,9 +90,9 @@ def clips(folder: Path, frames: int, only: str = "") -> Iterator[Recording]:
         frames: Most frames of a clip; of a longer one every so-manieth is taken.
         only: A part of the names of the files that are read.
     """
-    for path in files(folder):
+    for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
-        if only in name:
+        if path.suffix.lower() in SUFFIXES and only in name:
             yield from _clips_of(path, name, frames)
 
 
@@ -177,7 +174,50 @@ def read_action(rig: Any, action: Any, whole: str, name: str, most: int) -> Reco
     solved = np.zeros(len(skeleton), dtype=np.bool_)
     for part in parts:
         solved[skeleton.ancestors(part.joint)] = True
-    held_out = Path(name).parts[0] != CHOOSING
     render = bpy.context.scene.render
     times = np.array(wanted)[shown] * render.fps_base / render.fps
-    return Recording(whole, held_out, skeleton, character, pose, times, matrices, tuple(tasks), solved)
+    return Recording(whole, name, skeleton, character, pose, times, matrices, tuple(tasks), solved)
+
+
+# Solved
+
+
+class Solved:
+    """A clip solved from the start of its recording, beside the recording."""
+
+    def __init__(self, recording: Recording, **options: Any) -> None:
+        self.recording, self.problem = recording, Problem(recording.skeleton, recording.tasks)
+        self.solution, self.seconds = timed(
+            solve_sequence, self.problem, recording.start, times=recording.times, **options
+        )
+        self.matrices = forward_kinematics(recording.skeleton, self.solution.pose).matrices
+        """The joints of the solution, (F, n, 4, 4)."""
+        self.place, self.turn = effector_errors(self.problem, self.matrices)
+        """Distances [mm] and angles [°] of the targets, (F, targets) each."""
+        self.moving = self.problem.moving_joints
+        self.steps, self.recorded_steps = (
+            joint_steps(recording.skeleton, matrices)[:, self.moving]
+            for matrices in (self.matrices, recording.matrices)
+        )
+        """Turns of the moving joints from frame to frame, of ours and of the recording, (F - 1, k) [°]."""
+        self.jumps = jumps_of(self.steps, self.recorded_steps)
+        """Frames to which a joint jumps."""
+
+    def joint_of(self, step: int) -> str:
+        """Name of the joint that turns most in a step."""
+        return self.recording.skeleton.names[self.moving[int(self.steps[step].argmax())]]
+
+    def away(self, kind: LimbKind) -> float:
+        """Mean distance of elbows or knees from the recording [cm]."""
+        middles = [middle_of(limb) for limb in self.recording.character.limbs_of(kind)]
+        apart = (self.matrices - self.recording.matrices)[:, middles, :3, 3]
+        return 100.0 * float(np.linalg.norm(apart, axis=-1).mean())
+
+
+def middle_of(limb: Limb) -> int:
+    """The elbow or knee."""
+    return next(
+        joint
+        for joint, role in zip(limb.joints, limb.roles, strict=True)
+        if role in (Role.LOWER_ARM, Role.LOWER_LEG)
+    )
