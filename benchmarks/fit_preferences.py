@@ -7,8 +7,7 @@ Every clip of a human figure in the folder (`scripts/natural` reads the same) is
 (`core/character/anatomy.py`), whatever its rig. For each part the mean of its turns is fitted, by averaging
 rotations, and the deviations about the three axes of the bone from it. All sources count alike, in each all
 clips, and in each all frames. Left and right are pooled, and what is in the middle is as often mirrored. A
-part that a clip never turns is not animated there, and is left out of it; so are the deviations about an axis
-about which it is not: few rigs turn forearms, and one that does not tells nothing of how willingly they turn.
+part that a clip never turns is not animated there, and is left out of it.
 With --write the module is written, else printed.
 """
 
@@ -26,7 +25,7 @@ from benchmarks.page import arguments, progress
 from benchmarks.recordings import Recording, clips
 from benchmarks.rigs import add_on
 from blender_ik_addon.core import Skeleton
-from blender_ik_addon.core.arrays import BoolArray, FloatArray
+from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.character import recorded
 from blender_ik_addon.core.character.anatomy import MIRROR, anatomical_joints
 from blender_ik_addon.core.character.preferences import natural_angles, recorded_stiffness
@@ -55,7 +54,11 @@ not known, so that a mean over rigs tells nothing of the next; nor do all rigs s
 HINGES: Final = (Role.LOWER_ARM, Role.LOWER_LEG)
 """Parts whose mean is a bend alone: the rest of it is how rigs have laid their hinges."""
 
-STILL: Final = 1.0  # Deviation about an axis below which a clip does not turn a part about it [deg]
+FOREARM_TWIST: Final = 20.0
+"""Deviation of forearms about themselves [deg], which is not fitted: people turn them by 80 degrees either
+way, but most rigs leave that to the wrist. They are as loose as shoulders."""
+
+STILL: Final = 1.0  # Deviation below which a clip does not turn a part [deg]
 
 LEAST: Final = 5.0  # Least deviation [deg]: bones meet at odd angles, about as much as limits give way
 
@@ -136,7 +139,7 @@ def fitted(clips_: Iterable[Clip]) -> dict[Role, Turns]:
         turns: list[FloatArray] = []
         shares: list[float] = []
         for own in by_source.values():
-            parts = [turn for clip in own for turn in clip.turns.get(part, ()) if _animated(turn).any()]
+            parts = [turn for clip in own for turn in clip.turns.get(part, ()) if _is_animated(turn)]
             if part in AT_REST:
                 parts = [_from_own_mean(turn) for turn in parts]
             turns += parts
@@ -162,9 +165,9 @@ def _fitted(part: Role, turns: Sequence[FloatArray], shares: Sequence[float]) ->
         told = np.zeros(3)
     elif part in HINGES or part in MIDDLE:
         told = told * [1.0, 0.0, 0.0]
-    animated = np.repeat([_animated(turn) for turn in turns], counts, axis=0)  # (k, 3)
-    own = weights[:, None] * np.where(animated.any(axis=0), animated, True)
-    deviation = np.degrees(np.sqrt((own * away**2).sum(axis=0) / own.sum(axis=0)))
+    deviation = np.degrees(np.sqrt((weights / weights.sum()) @ away**2))
+    if part is Role.LOWER_ARM:
+        deviation[1] = FOREARM_TWIST
     deviation = np.maximum(deviation, LEAST)
     left, up, forward = (round(float(angle), 1) + 0.0 for angle in told)
     about_left, about_up, about_forward = (round(float(angle), 1) for angle in deviation)
@@ -180,10 +183,10 @@ def _mean(turns: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArra
     return mean, rotvec_from_matrix(mean.T @ turns)
 
 
-def _animated(turns: FloatArray) -> BoolArray:
-    """About which of the axes a clip turns a part, (3,)."""
+def _is_animated(turns: FloatArray) -> bool:
+    """Whether a clip turns a part."""
     _, away = _mean(turns, np.full(len(turns), 1.0 / len(turns)))
-    return np.degrees(np.sqrt(np.square(away).mean(axis=0))) > STILL
+    return float(np.degrees(np.sqrt(np.square(away).mean()))) > STILL
 
 
 HEAD: Final = '''# SPDX-License-Identifier: GPL-3.0-or-later
@@ -194,6 +197,7 @@ HEAD: Final = '''# SPDX-License-Identifier: GPL-3.0-or-later
 {clips} clips of {count} sources, each source with the same weight: motion capture of CMU
 (mocap.cs.cmu.edu, created with funding from NSF EIA-0196217), of FAIR (Animated Drawings, MIT) and of the
 clips of DeepMimic (PyBullet, zlib); animations by hand by KayKit (Kay Lousberg, CC0) and Mesh2Motion (CC0).
+How forearms turn about themselves is not fitted, since most rigs leave it to the wrist.
 """
 
 from __future__ import annotations
