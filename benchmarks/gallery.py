@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import radians
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -117,7 +118,7 @@ def skinned_figure() -> Any:
             bmesh.ops.create_icosphere(ball, subdivisions=3, radius=float(radius), matrix=place)
         hull = bmesh.ops.convex_hull(ball, input=list(ball.verts), use_existing_faces=False)
         inside = {item for key in ("geom_interior", "geom_unused") for item in hull[key]}
-        lost = [item for item in inside if isinstance(item, bmesh.types.BMVert)]
+        lost: list[Any] = [item for item in inside if isinstance(item, bmesh.types.BMVert)]
         bmesh.ops.delete(ball, geom=lost, context='VERTS')
         piece = bpy.data.meshes.new("piece")
         ball.to_mesh(piece)
@@ -186,7 +187,7 @@ def moved(target: Any, move: Move) -> None:
     """Move a target as a user does, and mark it."""
     bpy.context.view_layer.update()
     old = target.matrix_world.copy()
-    turn = Euler(np.radians(move.turn)).to_matrix().to_4x4()
+    turn = Euler([radians(angle) for angle in move.turn]).to_matrix().to_4x4()
     target.matrix_world = (
         Matrix.Translation(old.translation + Vector(move.by))
         @ turn

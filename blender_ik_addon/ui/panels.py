@@ -159,9 +159,11 @@ def draw_states(layout: UILayout, armature: Object, effector: POISE_PG_effector)
     """Draw a button for each state that the effector can have, the present one pressed."""
     row, now = layout.row(align=True), present_state(armature, effector)
     index = list(settings_of(armature).effectors).index(effector)
-    for state, text, _, icon, _ in STATE_ITEMS:
+    for state, text, _, _, _ in STATE_ITEMS:
         if state in {'REACH', 'OFF'} or KINDS[effector.kind].pinnable:
-            button: Any = row.operator("poise.set_state", text=text, icon=icon, depress=state == now)
+            button: Any = row.operator(
+                "poise.set_state", text=text, icon=STATE_ICONS[state], depress=state == now
+            )
             button.state, button.index = state, index
 
 

@@ -336,7 +336,8 @@ class _Update:
 
     def _coming_along(self) -> list[int]:
         """Which effectors have a target that goes where bones go that were posed by hand."""
-        rig, entries = self.rig, settings_of(self.armature_object).effectors
+        rig = self.rig
+        entries: Any = settings_of(self.armature_object).effectors
         skeleton = rig.armature.skeleton
         by_hand = self.posed_bones - rig.armature.driven
         posed = {joint for joint, name in enumerate(skeleton.names) if name in by_hand}
