@@ -25,6 +25,7 @@ from .kinds.kinds import Plan
 from .live.following import held
 from .properties.settings import settings_of
 from .reports import Smoothed, notes_on_branches, notes_on_smoothing
+from .rig.live_state import note_posed
 from .rig.reports import (
     UNSETTLED,
     BakeReport,
@@ -214,6 +215,7 @@ class BakeJob:
         self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
         self._undo.close()
         armature_object = self._armature_object()
+        note_posed(armature_object)
         self._report = BakeReport(
             frames=self.frames,
             names=tuple(effector.name for effector in rig.effectors),

@@ -52,6 +52,7 @@ from .matching import MatchReport, key_targets, snap_targets
 from .properties.settings import settings_of
 from .reports import counted
 from .rig.keying import key_pose
+from .rig.live_state import note_posed
 from .rig.reports import ANSWERED, BakeReport, EffectorError, Report, effector_errors, show, solver_reasons
 from .rig.rig import Rig
 from .rig.states import end_solve, held_from_now
@@ -128,6 +129,7 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     before = PoseSnapshot.take(armature_object)
     try:
         write_pose(armature_object, rig.armature, solution.pose, problem.moving_joints)
+        note_posed(armature_object)
         depsgraph.update()
         measured = rig.measure(armature_object, depsgraph, frames)
     except BaseException:

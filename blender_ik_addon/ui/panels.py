@@ -583,17 +583,23 @@ class POISE_MT_pie(Menu):
         # Most used first: left, right, below, above, corners.
         pie: Any = self.layout.menu_pie()
         settings = settings_of(require_armature(context))
-        states = pie.row().box().row(align=True)
-        for state, text, _, icon, _ in STATE_ITEMS:
-            button = states.operator("poise.set_state", text=text, icon=icon)
-            button.state, button.index = state, -1
+        self.draw_state(pie, 'PIN')
         pie.operator("poise.live", text="Live Off" if settings.live else "Live On", icon='REC')
         pie.operator("poise.solve_pose", icon='CON_KINEMATIC')
         pie.operator("poise.drag", icon='VIEW_PAN')
         pie.operator("poise.key_pose", icon='KEYINGSET')
         pie.operator("poise.bake", icon='KEY_HLT')
-        pie.operator("poise.setup_character", icon='OUTLINER_OB_ARMATURE')
+        states = pie.box().row(align=True)
+        for state in ('REACH', 'FOLLOW', 'OFF'):
+            self.draw_state(states, state)
         pie.prop(overlay_of(context.scene), "show", text="Overlay", icon='OVERLAY')
+
+    @staticmethod
+    def draw_state(layout: Any, state: str) -> None:
+        """Draw a button that gives what is selected a state."""
+        text = next(item[1] for item in STATE_ITEMS if item[0] == state)
+        button = layout.operator("poise.set_state", text=text, icon=STATE_ICONS[state])
+        button.state, button.index = state, -1
 
 
 CLASSES = (

@@ -33,6 +33,7 @@ class Panel(InWindow):
             {name: bone for name, bone, _level in effectors},
             {
                 "hips": "spine",
+                "chest": "spine.003",
                 "foot.L": "foot.L",
                 "foot.R": "foot.R",
                 "hand.L": "hand.L",
@@ -105,7 +106,7 @@ class Panel(InWindow):
         self.window.key("v", how="keyup")
         self.window.settle(6)
         pinned = "[e.name for e in figure().poise.effectors if e.pinned]"
-        self.assertEqual(self.value(pinned), ["foot.R", "hand.L"])
+        self.assertEqual(self.value(pinned), ["foot.L", "foot.R", "hand.L"])
 
     def test_shortcuts_are_in_the_keymap_and_go_with_the_extension(self) -> None:
         ours = (
@@ -115,7 +116,7 @@ class Panel(InWindow):
         )
         tool = ["3D View Tool: Pose, Drag with Body"]  # this keymap is Blender's of our tool
         found = [entry for entry in self.value(ours) if entry[0] not in tool]
-        self.assertEqual(len(found), 5)
+        self.assertEqual(len(found), 9)
         self.run_in_blender(f"bpy.ops.preferences.addon_disable(module={MODULE!r})")
         self.assertEqual([entry for entry in self.value(ours) if entry[0] not in tool], [])
         self.run_in_blender(f"bpy.ops.preferences.addon_enable(module={MODULE!r})")

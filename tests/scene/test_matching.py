@@ -389,3 +389,21 @@ def test_a_natural_pose_is_refused_where_none_is_known() -> None:
     with pytest.raises(IKError, match="no natural pose is known"):
         posing.make_natural(figure, ["heel.02.L"])
     np.testing.assert_array_equal(matrices(figure), before)
+
+
+def test_solve_and_bake_take_no_target_along() -> None:
+    """Of a target out of reach: it stays there, however Poise poses the bones."""
+    figure = figure_set_up()
+    following(figure)
+    target = figure.poise.effectors["hand.L"].target
+    target.location.x += 1.0
+    bpy.context.view_layer.update()
+    place = tuple(target.location)
+    posing.solve_pose(figure)
+    bpy.context.view_layer.update()
+    assert tuple(target.location) == place
+    posing.bake(figure, range(1, 3))
+    for _ in range(2):
+        figure.update_tag()
+        bpy.context.view_layer.update()
+    assert tuple(target.location) == place

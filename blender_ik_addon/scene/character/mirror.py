@@ -28,6 +28,7 @@ from ..kinds.kinds import AXES
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
+from ..rig.live_state import note_posed
 from .mirrored_keys import Image, PropertyKeys, mirror_images, obstacle_to_keys, write_keys_of
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
@@ -95,6 +96,7 @@ def mirror(
     moved = _mirror_targets(armature_object, body, notes) if targets else ()
     limited = _mirror_limits(armature_object, body, notes) if limits else ()
     posed = _mirror_pose(armature_object, body) if pose else ()
+    note_posed(armature_object)
     return MirrorReport(changed, moved, limited, posed, tuple(dict.fromkeys(notes)))
 
 

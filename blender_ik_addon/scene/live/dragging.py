@@ -45,6 +45,7 @@ from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import Effector
 from ..properties.settings import settings_of, solver_options
 from ..rig.keying import auto_key
+from ..rig.live_state import note_posed
 from ..rig.reports import DRAGGED, measured_report, show
 from ..rig.rig import Rig
 from ..rig.states import bring_handle, held_from_now, note_held
@@ -228,6 +229,7 @@ class Drag:
         self._matrices = forward_kinematics(self._armature.skeleton, found.pose).matrices
         changed = (found.pose.channels != self._written.channels).any(1) & self._skeleton.free.any(1)
         write_pose(armature_object, self._armature, found.pose, np.flatnonzero(changed).tolist())
+        note_posed(armature_object)
         self._written, settings = found.pose, settings_of(armature_object)
         within = settings.tolerance_position, settings.tolerance_rotation
         owners = [owner for _task, owner in owned]

@@ -312,6 +312,7 @@ class _Update:
         armature_object, rig, body = self.armature_object, self.rig, self.body
         skeleton, settings = rig.armature.skeleton, settings_of(armature_object)
         met: list[int] = []
+        by_hand = settings.posed_by_poise != self.posed.hex()
         if settings.fk_moves_targets and self.tool and body.posed is None:
             targets = [settings.effectors[effector.index].target for effector in rig.effectors]
             channels = [
@@ -325,7 +326,7 @@ class _Update:
         else:
             shown = armature_object.evaluated_get(self.depsgraph)
             bones = world_from_armature(shown)[0] @ evaluated_matrices(shown, rig.armature)
-            for row in self._coming_along() if settings.fk_moves_targets else ():
+            for row in self._coming_along() if by_hand and settings.fk_moves_targets else ():
                 effector = rig.effectors[row]
                 entry = settings.effectors[effector.index]
                 place_target(armature_object, entry, bones[skeleton.index(effector.bone)])

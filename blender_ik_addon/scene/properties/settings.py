@@ -196,6 +196,9 @@ class POISE_PG_armature(Declared, PropertyGroup):
         "Poses of bones that live mode has not written: influences below 1 begin there"
     )
     live_left: str = text("Live Left", options={'HIDDEN'})("Checksums of the bones as live mode wrote them")
+    posed_by_poise: str = text("Posed by Poise", options={'HIDDEN'})(
+        "Digest of the pose that Solve or a drag has left: targets do not come along with that"
+    )
     followed: str = text("Followed", options={'HIDDEN'})(
         "Digest of targets and pose as the last solve has left them: bones that follow are held where they "
         "were before it as long as nothing else changes"

@@ -176,6 +176,12 @@ def note_left(armature_object: Object, channels: RawChannels) -> None:
     settings_of(armature_object).live_left = b64encode(_sums(channels).tobytes()).decode()
 
 
+def note_posed(armature_object: Object) -> None:
+    """Note that Solve or a drag has posed the bones as they are, and nobody by hand."""
+    channels = raw_channels(armature_object)
+    settings_of(armature_object).posed_by_poise = digest(channels.tobytes()).hex()
+
+
 def posed_since(armature_object: Object, channels: RawChannels) -> frozenset[str]:
     """Names of the bones that others have moved since `note_left`; none where nothing was noted."""
     bones: Any = () if armature_object.pose is None else armature_object.pose.bones
