@@ -63,7 +63,8 @@ def test_moving_the_armature_object_moves_the_whole_character(scale: float):
         np.linalg.inv(np.array(armature.matrix_world)) @ places(armature), within, atol=STILL / scale
     )
     assert posing.solve_pose(armature).reached
-    np.testing.assert_allclose(channels(armature), before, atol=20.0 * STILL)
+    # Targets are rounded in the world, and legs are nearly straight, where a little turns them much.
+    np.testing.assert_allclose(channels(armature), before, atol=20.0 * STILL / scale)
 
 
 def test_set_up_leaves_targets_where_their_bones_are_and_their_channels_say_so():

@@ -16,7 +16,7 @@ STANDS_STILL = 1e-6
 """Entry of a bone's matrix [1, m] that one more solve may change."""
 
 
-SHOWN = 5e-7
+SHOWN = 1e-6
 """The same after a solve that has reached all targets: single precision, in which Blender keeps channels."""
 
 
