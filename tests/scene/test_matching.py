@@ -407,3 +407,16 @@ def test_solve_and_bake_take_no_target_along() -> None:
         figure.update_tag()
         bpy.context.view_layer.update()
     assert tuple(target.location) == place
+
+
+def test_live_and_solve_say_the_same_of_what_follows() -> None:
+    """That it is missed by nothing, also where a target out of reach pulls the whole body."""
+    figure = figure_set_up()
+    following(figure)
+    figure.poise.effectors["hand.L"].target.location.x += 1.0
+    bpy.context.view_layer.update()
+    live = [(entry.error_position, entry.error_rotation) for entry in figure.poise.effectors]
+    posing.solve_pose(figure)
+    solved = [(entry.error_position, entry.error_rotation) for entry in figure.poise.effectors]
+    for shown, measured in zip(live, solved, strict=True):
+        assert [amount < 0.0 for amount in shown] == [amount < 0.0 for amount in measured]

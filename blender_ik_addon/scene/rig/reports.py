@@ -400,6 +400,9 @@ def solved_report(
     was: where the rig is astray, `before` says how far that is off.
     """
     measured = Measured.solved(plan, errors, frames.largest_scale)
+    goes_along = [effector.follows for effector in rig.effectors]  # which misses nothing
+    for amounts in (measured.distances, measured.angles):
+        amounts[goes_along] = np.nan
     if before is not None:
         measured = measured.unless_lost(before, rig.tolerances(armature_object))
     whys = solver_reasons(rig, frames, plan, [error.why for error in errors])
