@@ -265,7 +265,7 @@ class POISE_PT_main(_SidebarPanel):
         row = column.row(align=True)
         row.operator("poise.drag", icon='VIEW_PAN')
         row.operator("poise.key_pose", icon='KEYINGSET')
-        row.operator("poise.natural", text="Natural", icon='OUTLINER_OB_ARMATURE')
+        column.operator("poise.natural", icon='OUTLINER_OB_ARMATURE')
         text, icon = state_of(armature)
         if text:
             draw_words(layout.box(), context, text, icon)
