@@ -89,7 +89,7 @@ POSES: Final = (
 
 
 class Figure(SimpleNamespace):
-    """What came of a pose."""
+    """How a pose turned out."""
 
     name = asked = ""
     missed = sunk = slid = 0.0
