@@ -83,10 +83,15 @@ class Fault(Exception):  # noqa: N818
     """What nobody foresaw."""
 
 
+ACCESSORS = ("_is_enabled", "_enable")
+"""Functions by which Blender reads and writes a property that is computed."""
+
+
 def in_handler(frame: FrameType | None) -> bool:
-    """Whether Blender has called this by a handler: what is raised there goes no further."""
+    """Whether Blender has called this, by a handler or for a property: what is raised goes no further."""
     while frame is not None:
-        if frame.f_code.co_filename.endswith("scene/live/handlers.py"):
+        name, file = frame.f_code.co_name, frame.f_code.co_filename
+        if name in ACCESSORS or file.endswith("scene/live/handlers.py"):
             return True
         frame = frame.f_back
     return False
