@@ -35,7 +35,7 @@ from .armature.restoring import (
 )
 from .baking import checked_frames
 from .character.preferring import beyond_limits, prefer_present_pose
-from .effectors.effectors import check_present, label_of, target_of
+from .effectors.effectors import check_present, label_of, lacks_target, target_of
 from .effectors.entries import match_target
 from .effectors.transforms import depth, rotation_of, set_rotation
 from .kinds.kinds import KINDS
@@ -163,7 +163,8 @@ def _able(
     for row in meant:
         entry, kind = entries[row], KINDS[entries[row].kind]
         apart = moved and (kind.of_surroundings or kind.several)
-        if effectors is None and (target_of(entry) is None or apart):
+        needless = target_of(entry) is None and not lacks_target(entry)
+        if effectors is None and (needless or apart):
             continue
         why = _obstacle(entry, moved=moved, keyed=keyed)
         if why:

@@ -420,3 +420,11 @@ def test_live_and_solve_say_the_same_of_what_follows() -> None:
     solved = [(entry.error_position, entry.error_rotation) for entry in figure.poise.effectors]
     for shown, measured in zip(live, solved, strict=True):
         assert [amount < 0.0 for amount in shown] == [amount < 0.0 for amount in measured]
+
+
+def test_a_target_that_was_deleted_is_named_when_all_are_snapped() -> None:
+    figure = figure_set_up()
+    bpy.data.objects.remove(figure.poise.effectors["hand.L"].target)
+    report = posing.snap_targets(figure)
+    assert "hand.L" not in report.effectors
+    assert any(note.startswith("hand.L: it has no target") for note in report.notes)
