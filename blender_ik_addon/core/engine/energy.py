@@ -61,6 +61,8 @@ IDLE: Final = 1e-3
 OVERSTRAINED: Final = 2.0
 """Force by strength from which a level is seen to give way further than it was thought to [1]."""
 
+TO_MIDDLE: Final = 0.3
+"""Part of the way to the middle of its limits from which a channel is searched [1]."""
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none: a step that stops on it ends so far away by rounding."""
 
@@ -274,6 +276,12 @@ class Energy:
         result = np.array(values)
         result[frames[:, None], columns[joints]] = angles[frames, joints]
         return result
+
+    def off_limits(self, values: FloatArray) -> FloatArray:
+        """Poses (N, nv) in which channels with limits on both sides are nearer to the middle of them."""
+        limited = np.isfinite(self.lower) & np.isfinite(self.upper)
+        lower, upper = (np.where(limited, bound, values) for bound in (self.lower, self.upper))
+        return values + TO_MIDDLE * (0.5 * (lower + upper) - values)
 
     def squares(self, residual: FloatArray) -> FloatArray:
         """|r|² of each penalty for residuals (N, m), (N, K) [1]."""

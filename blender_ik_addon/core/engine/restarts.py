@@ -3,14 +3,15 @@
 
 The energy has local minima: a knee that is asked to bend backwards is stuck at its limit although the leg,
 turned half round, would reach. From where the body is two descents start: one at full strengths to the
-minimum next to the body, and one with soft strengths first, which passes small minima. A solved pose is a
-minimum, so solving it again leaves it where it is. Where targets are missed, random starts follow: channels
-that move a missed task, or a task that shares channels with it, are spread over their limits, others stay.
-These descend roughly, every other one at soft strengths and the rest at full ones: soft strengths pass small
-minima, full ones meet targets far from the preferred pose, which soft ones would rather miss. The lowest of
-each kind is minimised at full strengths if it is lower than what the pose found so far leads to in the same
-way, since most starts lead to one place. Where the result is lower, soft strengths are tried from it once
-more, so that a pose that is solved again stays.
+minimum next to the body, and one with soft strengths first, which passes small minima. The second starts off
+the limits: a leg that stands straight on the limit of its knee would stay straight, and the body fold over
+it. A solved pose is a minimum, so solving it again leaves it where it is. Where targets are missed, random
+starts follow: channels that move a missed task, or a task that shares channels with it, are spread over their
+limits, others stay. These descend roughly, every other one at soft strengths and the rest at full ones: soft
+strengths pass small minima, full ones meet targets far from the preferred pose, which soft ones would rather
+miss. The lowest of each kind is minimised at full strengths if it is lower than what the pose found so far
+leads to in the same way, since most starts lead to one place. Where the result is lower, soft strengths are
+tried from it once more, so that a pose that is solved again stays.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _near_or_far(
     both = both.pulling(np.concatenate([energy.strengths, energy.softened().strengths]))
     first = yield from _minimum(
         both,
-        np.concatenate([values, values]),
+        np.concatenate([values, energy.off_limits(values)]),
         options,
         np.repeat([min(NEARBY, most), most], count),
         callback,
