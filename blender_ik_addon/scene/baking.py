@@ -17,17 +17,17 @@ from ..core import IKError, Pose, Solution, SolverOptions
 from ..core.arrays import BoolArray, FloatArray, frozen
 from ..core.engine.pops import Pop
 from ..core.solve.sequence import SequenceJob
-from .animation.fcurves import Channel, check_keyable, write_keys
+from .animation.fcurves import Channel, WriteResult, check_keyable, write_keys
 from .armature.poses import channel_values, rotation_values
 from .armature.restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, restore_frame
 from .kinds.frame_data import FrameData
 from .kinds.kinds import Plan
+from .live.driven_bones import Passes
 from .live.following import held
 from .properties.settings import settings_of
 from .reports import Smoothed, notes_on_branches, notes_on_smoothing
 from .rig.live_state import note_posed
 from .rig.reports import (
-    UNSETTLED,
     BakeReport,
     Measured,
     Tolerances,
@@ -169,45 +169,58 @@ class BakeJob:
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
         frames = FrameData.joined(read)
-        options = rig.solver_options(self._armature_object(), frames.largest_scale)
-        solved = _Solved(rig, frames, own)
         times = np.array(numbers, dtype=np.float64) * self._frame_time
-        for run in rig.runs(frames):
-            for part in solved.solve(run, times[run], options):
-                yield third * (1.0 + (run.start + part * (run.stop - run.start)) / len(frames))
-            options = replace(options, restarts=0)  # another start in the middle of a motion would be a jump
-
-        armature_object = self._armature_object()
-        if not solved.joints:
-            raise IKError(
-                f"no effector of {self._name!r} takes part in any of these frames: give one a weight and an "
-                "influence above 0"
-            )
-        channels = np.stack([solution.pose.channels for solution in solved.keyed])
-        keys = channel_values(rig.armature, channels, sorted(solved.joints), present=present)
+        passes, within = Passes(rig, frames, own), rig.tolerances(self._armature_object())
         undo_keys = self._undo.enter_context(ExitStack())
-        undo_keys.callback(self._restore_action, ActionSnapshot.take(armature_object))
-        written = write_keys(armature_object, np.array(self.frames, dtype=np.float64), keys)
-        if not written.keys:
-            raise IKError(f"nothing could be keyed: {'; '.join(written.notes)}")
+        undo_keys.callback(self._restore_action, ActionSnapshot.take(self._armature_object()))
+        first: WriteResult | None = None
+        done = third
+        while True:
+            # How many passes there are is not known: each is half of what is left.
+            half = (1.0 - done) * (0.25 if passes.repeats else 0.5)
+            solved = _Solved(rig, passes, own)
+            options = rig.solver_options(self._armature_object(), frames.largest_scale)
+            for run in rig.runs(frames):
+                for part in solved.solve(run, times[run], options):
+                    yield done + half * (run.start + part * (run.stop - run.start)) / len(frames)
+                options = replace(options, restarts=0)  # another start in the middle of a motion is a jump
 
-        played: list[Measured] = []
-        for row, frame in enumerate(self.frames):
-            scene.frame_set(frame)
-            start = frames[own.start + row : own.start + row + 1]
-            played.append(rig.measure(self._armature_object(), view_layer.depsgraph, start))
-            yield third * (2.0 + (row + 1) / len(self.frames))
-        rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
+            if not solved.joints:
+                raise IKError(
+                    f"no effector of {self._name!r} takes part in any of these frames: give one a weight and "
+                    "an influence above 0"
+                )
+            channels = np.stack([solution.pose.channels for solution in solved.keyed])
+            keys = channel_values(rig.armature, channels, sorted(solved.joints), present=present)
+            written = write_keys(self._armature_object(), np.array(self.frames, dtype=np.float64), keys)
+            first = first or written
+            if not written.keys:
+                raise IKError(f"nothing could be keyed: {'; '.join(written.notes)}")
+
+            played: list[Measured] = []
+            for row, frame in enumerate(self.frames):
+                scene.frame_set(frame)
+                armature_object = self._armature_object()
+                start = frames[own.start + row : own.start + row + 1]
+                shown = rig.shown(armature_object, view_layer.depsgraph)
+                played.append(rig.measure(armature_object, view_layer.depsgraph, start, shown))
+                passes.note(row, shown, played[row], *solved.keyed_with_plan(row), float(start.scale[0]))
+                yield done + half * (1.0 + (row + 1) / len(self.frames))
+            rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
+            if passes.rest(within):
+                break
+            passes.again([solution for _plan, solution in solved.solutions])
+            done += 2.0 * half
 
         armature_object = self._armature_object()
         sheared = rig.notes_on_shear(armature_object, view_layer.depsgraph)
         distances = np.stack([measured.distances for measured in played])
         angles = np.stack([measured.angles for measured in played])
-        within = rig.tolerances(armature_object)
         missed = within.missed(distances, angles)
         reasons = [""] * len(rig.effectors)
         for row, effectors in _worst_rows(within.excess(distances, angles), missed):
-            errors = effector_errors(armature_object, rig, played[row], solved.reasons(row))
+            moved = zip(solved.reasons(row), passes.reasons(row, within), strict=True)
+            errors = effector_errors(armature_object, rig, played[row], [why or by for why, by in moved])
             for effector in effectors:
                 reasons[effector] = errors[effector].why
         pops, traded = solved.pops(numbers), solved.traded(self.frames, within)
@@ -233,14 +246,14 @@ class BakeJob:
                 *rig.notes,
                 *rig.notes_on_limits(frames[own]),
                 *sheared,
-                *written.notes,
+                *first.notes,
                 *notes_on_branches(pops),
                 *notes_on_smoothing(traded),
                 *((LIVE_SHOWS,) if settings_of(armature_object).live else ()),
             ),
             action=written.action,
             keys=written.keys,
-            keys_replaced=written.keys_replaced,
+            keys_replaced=first.keys_replaced,
             smoothing=traded,
             kinds=tuple(effector.kind for effector in rig.effectors),
             choices=tuple(measured.taken for measured in played),
@@ -266,13 +279,13 @@ class BakeJob:
 class _Solved:
     """The frames that are solved so far, run by run."""
 
-    def __init__(self, rig: Rig, frames: FrameData, own: slice) -> None:
+    def __init__(self, rig: Rig, passes: Passes, own: slice) -> None:
         """`own` are the frames that are keyed."""
-        self._rig, self._frames, self._own = rig, frames, own
-        self._solutions: list[tuple[Plan, Solution]] = []
+        self._rig, self._frames, self._near, self._own = rig, passes.frames, passes.near, own
+        self.solutions: list[tuple[Plan, Solution]] = []
         """Of each frame, with what was to be solved."""
         self._pops: list[tuple[int, Pop]] = []
-        self._added = np.zeros((2, *frames.influences.shape))
+        self._added = np.zeros((2, *self._frames.influences.shape))
         """By how much smoothness adds to misses: distances, angles."""
         self.joints: set[int] = set()
         """Joints that move in any frame that is keyed."""
@@ -281,17 +294,18 @@ class _Solved:
         """Solve the next run, which goes on from the last; gives the part done."""
         frames, plan = self._frames[run], self._rig.plan(self._frames[run])
         problem, poses = plan.problem, frames.pose
-        if self._solutions:
-            last, solution = self._solutions[-1]
+        if self.solutions:
+            last, solution = self.solutions[-1]
             channels = poses.channels.copy()
             joints = [j for j in problem.moving_joints if j in last.problem.moving_joints]
             channels[0, joints] = solution.pose.channels[joints]
             poses = Pose(channels, poses.scale)
         asked = slice(*(min(max(row, run.start), run.stop) - run.start for row in _ends(self._own)))
-        job = SequenceJob(problem, poses, options, times=times, own=asked)
+        near = None if self._near is None else self._near[run]
+        job = SequenceJob(problem, poses, options, times=times, own=asked, near=near)
         yield from job.run()
         solved = job.solution()
-        self._solutions += [(plan, solved.frame(frame)) for frame in range(len(solved))]
+        self.solutions += [(plan, solved.frame(frame)) for frame in range(len(solved))]
         self._pops += [(run.start + pop.frame, pop) for pop in solved.pops]
         if asked.start < asked.stop:
             self.joints.update(problem.moving_joints)
@@ -303,16 +317,18 @@ class _Solved:
     @property
     def keyed(self) -> list[Solution]:
         """Of the frames that are keyed, (F,)."""
-        return [solution for _plan, solution in self._solutions[self._own]]
+        return [solution for _plan, solution in self.solutions[self._own]]
+
+    def keyed_with_plan(self, row: int) -> tuple[Plan, Solution]:
+        """A frame, counted from the first that is keyed, with what was to be solved."""
+        return self.solutions[self._own.start + row]
 
     def reasons(self, row: int) -> list[str]:
         """Why each effector misses in a frame, counted from the first that is keyed, (E,)."""
         row += self._own.start
-        plan, solution = self._solutions[row]
+        plan, solution = self.solutions[row]
         whys = [error.why for error in solution.errors]
-        texts = solver_reasons(self._rig, self._frames[row : row + 1], plan, whys)
-        answering = self._rig.armature.driven.intersection(self._rig.chains)
-        return [text or UNSETTLED for text in texts] if answering else texts
+        return solver_reasons(self._rig, self._frames[row : row + 1], plan, whys)
 
     def pops(self, numbers: Sequence[int]) -> list[Pop]:
         """Joints that turn out of proportion in frames that are keyed, with the numbers of these.
