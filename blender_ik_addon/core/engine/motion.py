@@ -153,7 +153,9 @@ class Motion:
         for window in windows(times, self._options.smoothness):
             first = window.frames.start + window.fixed
             begin, end = (done + 2.0 * np.array([first, window.kept]) / frames) / work
-            yield from _progress(self._solve(window, far=self._far and not spacings), float(begin), float(end))
+            yield from _progress(
+                self._solve(window, far=self._far and not spacings), float(begin), float(end)
+            )
             self.finished = window.kept
             yield float(end)
 

@@ -24,7 +24,7 @@ from bpy.types import Depsgraph, Object
 from ...core import Pose, Solution
 from ...core.amounts import angle_text, length_text
 from ...core.arrays import FloatArray, IntArray
-from ..armature.poses import decided_channels, evaluated_matrices
+from ..armature.poses import decided_channels, with_parents
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import Plan
 from ..rig.reports import Measured, Tolerances
@@ -81,10 +81,12 @@ def _driven_names(rig: Rig) -> list[str]:
     return [name for name in rig.chains if name in rig.armature.driven_by]
 
 
-def _seen(rig: Rig, matrices: FloatArray, joints: IntArray, taken: FloatArray) -> FloatArray:
-    """Where joints (k,) are that matrices (n, 4, 4) show, (k, 9) as `taken`, to which angles are the nearest."""
-    channels = decided_channels(rig.armature.skeleton, matrices, joints, taken[:, 3:6])
-    return np.concatenate(channels, axis=1)
+def _seen(rig: Rig, shown: FloatArray, joints: IntArray, taken: FloatArray) -> FloatArray:
+    """Where joints (k,) are of which matrices with parents are shown, as `taken` (k, 9).
+
+    Angles are the nearest to those taken.
+    """
+    return np.concatenate(decided_channels(rig.armature.skeleton, shown, joints, taken[:, 3:6]), axis=1)
 
 
 class Passes:
@@ -102,7 +104,9 @@ class Passes:
         pose = frames.pose[own]
         taken = np.concatenate([pose.channels, pose.scale], axis=2)[:, self._joints]
         self._taken: FloatArray = taken
-        self._found, self._solves, self._extrapolation = np.empty_like(taken), 0, _Extrapolation()
+        self._shown = np.empty((*taken.shape[:2], 2, 4, 4))
+        """Matrices of the driven bones and their parents, of each own frame."""
+        self._solves, self._extrapolation = 0, _Extrapolation()
         self._distances, self._angles = np.full((2, len(taken), len(rig.effectors)), np.nan)
         """By how much effectors are nearer or further than solved, (F, E) [m], [rad]; nan where unknown."""
 
@@ -126,7 +130,7 @@ class Passes:
         """
         if not self.repeats:
             return
-        self._found[row] = _seen(self._rig, shown, self._joints, self._taken[row])
+        self._shown[row] = with_parents(self._rig.armature.skeleton, shown, self._joints)
         solved = Measured.solved(plan, solution.errors, scale)
         # What does not follow its control is elsewhere however often it is solved.
         known = np.array([lost is None for lost in measured.lost])
@@ -138,17 +142,27 @@ class Passes:
             differences[row] = np.where(known_here, np.abs(np.nan_to_num(now - was)), np.nan)
 
     def rest(self, within: Tolerances) -> bool:
-        """Whether effectors are where they were solved to be, driven bones have not moved, or enough was tried."""
+        """Whether the last pass is the last one of all.
+
+        It is where effectors are as solved, or driven bones have not moved, or after the most passes.
+        """
         self._solves += 1
         if not self.repeats or self._solves >= MOST_SOLVES:
             return True
         if (within.excess(self._distances, self._angles) <= AGREES).all():
             return True
-        return bool((np.abs(self._found - self._taken) <= SAME_PLACE).all())
+        return bool((np.abs(self._found() - self._taken) <= SAME_PLACE).all())
+
+    def _found(self) -> FloatArray:
+        """Where driven bones are shown, (F, k, 9) as `_taken`."""
+        frames, count = self._taken.shape[:2]
+        shown, taken = self._shown.reshape(-1, 2, 4, 4), self._taken.reshape(-1, 9)
+        found = _seen(self._rig, shown, np.tile(self._joints, frames), taken)
+        return found.reshape(frames, count, 9)
 
     def again(self, solutions: Sequence[Solution]) -> None:
         """Prepare the next pass, from the solutions of the last one, of all frames."""
-        self._taken = self._extrapolation.next(self._taken, self._found)
+        self._taken = self._extrapolation.next(self._taken, self._found())
         pose = self.frames.pose
         channels, scale = pose.channels.copy(), pose.scale.copy()
         channels[self._own, self._joints] = self._taken[..., :6]
@@ -218,8 +232,8 @@ class DrivenBones:
 
     def seen(self, rig: Rig, armature_object: Object, depsgraph: Depsgraph) -> FloatArray:
         """Where they are, as `taken`; angles are the nearest to those."""
-        matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-        return _seen(rig, matrices, self.joints, self.taken)
+        shown = with_parents(rig.armature.skeleton, rig.shown(armature_object, depsgraph), self.joints)
+        return _seen(rig, shown, self.joints, self.taken)
 
     def moved(self, found: FloatArray) -> bool:
         """Whether bones (k, 9) are elsewhere than they were taken to be.

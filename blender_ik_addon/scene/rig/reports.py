@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # Why an effector is missed where the solver does not say
 
-RESTLESS: Final = "constraints or drivers keep moving its bones"
+RESTLESS: Final = "constraints or drivers answer to each solve with another pose"
 POSED: Final = "a bone was posed by hand, Solve goes back to the targets"
 DRAGGED: Final = "a bone was dragged, Solve goes back to the targets"
 UNSEEN: Final = (

@@ -124,7 +124,7 @@ class Rig:
 
     @cached_property
     def _posed_bones(self) -> frozenset[str] | None:
-        """The bones whose poses a solve needs: of effectors and all above them; None for all, if they weigh."""
+        """Bones whose poses a solve needs, those of effectors and all above; None: all, as they weigh."""
         if self.body is not None:
             return None
         skeleton = self.armature.skeleton
@@ -316,14 +316,15 @@ def notes_on_bones(armature_object: Object, armature: Armature, bones: Sequence[
         decided = [bone for bone in decided if bone not in within]
         notes.append(
             f"{counted(len(within), 'bone')} between controls ({within[0]!r}"
-            f"{' and others' * (len(within) > 1)}) move by constraints: each solve is repeated until they rest"
+            f"{' and others' * (len(within) > 1)}) answer by constraints: each solve "
+            "is repeated until they rest"
         )
     if decided:  # one sentence: a control rig has many bones of many such reasons
         reasons = list(dict.fromkeys(armature.driven_by[bone] for bone in decided))
         who = f"{' or '.join(reasons[:REASONS_TOLD])}{' or others' * (len(reasons) > REASONS_TOLD)}"
         notes.append(
-            f"not solved, because {who} decides: {listed(decided)} (where that moves with the rest, each solve "
-            "is repeated until it rests)"
+            f"not solved, because {who} decides: {listed(decided)} (where it moves with the rest, each "
+            "solve is repeated until it rests; mute what decides to have it solved)"
         )
     pose: Any = armature_object.pose
     solved = [bone for bone in bones if bone not in armature.driven_by]
