@@ -170,7 +170,8 @@ class BakeJob:
 
         frames = FrameData.joined(read)
         times = np.array(numbers, dtype=np.float64) * self._frame_time
-        passes, within = Passes(rig, frames, own), rig.tolerances(self._armature_object())
+        passes = Passes(rig, frames, own, times[own], KNOWN * settings_of(self._armature_object()).smoothness)
+        within = rig.tolerances(self._armature_object())
         undo_keys = self._undo.enter_context(ExitStack())
         undo_keys.callback(self._restore_action, ActionSnapshot.take(self._armature_object()))
         first: WriteResult | None = None

@@ -34,7 +34,9 @@ SAME_PLACE: Final = 1e-5
 """Difference of a channel [m, rad, 1] of a driven bone up to which it has not moved: ten times what single
 precision leaves of it when the whole body moves."""
 MOST_SOLVES: Final = 12
-"""Solves in a row after which bones that do not come to rest are left where they are."""
+"""Solves in a row after which live mode leaves bones that do not come to rest where they are."""
+MOST_PASSES: Final = 24
+"""The same for Solve and Bake, which nobody waits for between two movements of the mouse."""
 AGREES: Final = 0.2
 """Part of the tolerance [1] up to which an effector that Blender shows is as near to its target as solved."""
 WINDOW: Final = 2
@@ -47,9 +49,22 @@ FURTHER: Final = 1.5
 
 
 class _Extrapolation:
-    """Where driven bones are to be taken to be next, from where they were taken to be and were then."""
+    """Where driven bones are to be taken to be next, from where they were taken to be and were then.
 
-    def __init__(self) -> None:
+    The frames of a motion share their γ with those beside them: what moves the bones of one moves those too,
+    and a frame alone cannot tell what is due to its own bones from what is due to others.
+    """
+
+    def __init__(self, times: FloatArray | None = None, span: float = 0.0) -> None:
+        """Begin.
+
+        Args:
+            times: Of the frames, rising, (F,) [s]; None for one frame.
+            span: Up to which time beside a frame others depend on it [s].
+        """
+        times = np.zeros(1) if times is None else times
+        self._begin = np.searchsorted(times, times - span)
+        self._end = np.searchsorted(times, times + span, side="right")
         self._solves: list[tuple[FloatArray, FloatArray]] = []
         """Of the last solves in a row, (F, k, 9) each."""
 
@@ -60,20 +75,23 @@ class _Extrapolation:
     def next(self, taken: FloatArray, found: FloatArray) -> FloatArray:
         """Return where to take driven bones to be that were taken to be and found at (F, k, 9)."""
         self._solves = [*self._solves[-WINDOW:], (taken, found)]
-        rows = [np.stack(own).reshape(len(own), len(taken), -1) for own in zip(*self._solves, strict=True)]
-        # Each frame has bones of its own.
-        ways = [self._way(*(own[:, frame] for own in rows)) for frame in range(len(taken))]
-        return np.stack(ways).reshape(taken.shape)
+        count, frames = len(self._solves), len(taken)
+        was, got = (np.stack(own).reshape(count, frames, -1) for own in zip(*self._solves, strict=True))
+        away = got - was  # f, (s, F, 9 k)
+        ways, ends = np.diff(away, axis=0), np.diff(got, axis=0)  # ΔF, ΔG, (s - 1, F, 9 k)
+        # The normal equations, as there are few differences and many bones: γ is (F, s - 1).
+        own = np.linalg.pinv(self._near(np.einsum("afi,bfi->fab", ways, ways)), FLAT**2, hermitian=True)
+        shared = np.einsum("fab,fb->fa", own, self._near(np.einsum("afi,fi->fa", ways, away[-1])))
+        more = np.einsum("fa,afi->fi", shared, ends)
+        square = np.square(away[-1]).sum(axis=1)
+        longest = FURTHER * np.sqrt(self._near(square) / (self._end - self._begin))
+        more *= np.minimum(1.0, longest / np.maximum(np.linalg.norm(more, axis=1), SAME_PLACE))[:, None]
+        return (got[-1] - more).reshape(taken.shape)
 
-    @staticmethod
-    def _way(taken: FloatArray, got: FloatArray) -> FloatArray:
-        """The same for one frame, from the solves (s, 9 k) in a row."""
-        ways, ends = np.diff(got - taken, axis=0).T, np.diff(got, axis=0).T  # ΔF, ΔG, (9 k, s - 1)
-        given = got[-1] - taken[-1]
-        more = ends @ np.linalg.lstsq(ways, given, rcond=FLAT)[0] if ways.shape[1] else np.zeros_like(given)
-        longest = FURTHER * float(np.linalg.norm(given))
-        more *= min(1.0, longest / max(float(np.linalg.norm(more)), longest, SAME_PLACE))
-        return got[-1] - more
+    def _near(self, values: FloatArray) -> FloatArray:
+        """Sums of values (F, ...) over the frames near each one."""
+        sums = np.concatenate([np.zeros_like(values[:1]), np.cumsum(values, axis=0)])
+        return sums[self._end] - sums[self._begin]
 
 
 def _driven_names(rig: Rig) -> list[str]:
@@ -92,8 +110,23 @@ def _seen(rig: Rig, shown: FloatArray, joints: IntArray, taken: FloatArray) -> F
 class Passes:
     """Frames that are solved, written and shown again until driven bones rest."""
 
-    def __init__(self, rig: Rig, frames: FrameData, own: slice) -> None:
-        """Begin with all frames as they were read; `own` are those that are written and shown."""
+    def __init__(
+        self,
+        rig: Rig,
+        frames: FrameData,
+        own: slice,
+        times: FloatArray | None = None,
+        span: float = 0.0,
+    ) -> None:
+        """Begin.
+
+        Args:
+            rig: The armature with its effectors.
+            frames: All frames, as they were read.
+            own: Those that are written and shown.
+            times: Of these, (F,) [s]; None for one frame.
+            span: Up to which time beside a frame others depend on it [s].
+        """
         self.frames = frames
         """What the next pass solves: the frames as read, with driven bones where they are taken to be."""
         self.near: Pose | None = None
@@ -106,7 +139,7 @@ class Passes:
         self._taken: FloatArray = taken
         self._shown = np.empty((*taken.shape[:2], 2, 4, 4))
         """Matrices of the driven bones and their parents, of each own frame."""
-        self._solves, self._extrapolation = 0, _Extrapolation()
+        self._solves, self._extrapolation = 0, _Extrapolation(times, span)
         self._distances, self._angles = np.full((2, len(taken), len(rig.effectors)), np.nan)
         """By how much effectors are nearer or further than solved, (F, E) [m], [rad]; nan where unknown."""
 
@@ -147,7 +180,7 @@ class Passes:
         It is where effectors are as solved, or driven bones have not moved, or after the most passes.
         """
         self._solves += 1
-        if not self.repeats or self._solves >= MOST_SOLVES:
+        if not self.repeats or self._solves >= MOST_PASSES:
             return True
         if (within.excess(self._distances, self._angles) <= AGREES).all():
             return True
