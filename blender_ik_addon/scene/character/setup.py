@@ -204,7 +204,9 @@ def _on_controls(armature_object: Object, parts: Sequence[Part], notes: list[str
     found: list[Part] = []
     controls: list[str] = []
     for part in parts:
-        deciding = {part.joint, int(parents[part.joint])} & set(part.limb.joints)
+        # The bone above says where a bone is; the bone itself may still turn.
+        deciding = {int(parents[part.joint])} & set(part.limb.joints) or {part.joint}
+        deciding |= {part.joint} if part.kind == 'ORIENTATION' else set()
         if not armature.driven.issuperset(names[joint] for joint in deciding):
             found.append(part)
             continue
@@ -219,8 +221,8 @@ def _on_controls(armature_object: Object, parts: Sequence[Part], notes: list[str
             found.append(replace(part, joint=control, kind=kind, at_tail=False, is_control=True))
         else:
             notes.append(
-                f"{part.name}: {armature.driven_by[names[part.joint]]} decides {names[part.joint]!r}, and no "
-                "control of it was found that may be moved, so it has no target"
+                f"{part.name}: {armature.driven_by[names[max(deciding)]]} decides {names[max(deciding)]!r}, "
+                "and no control of it was found that may be moved, so it has no target"
             )
     if controls:
         notes.append(f"the rig's own IK decides limbs: their controls have the targets: {listed(controls)}")
