@@ -5,8 +5,6 @@ import math
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import pairwise
-from numbers import Real
 from typing import Any, Final
 
 import bpy
@@ -20,12 +18,13 @@ from ..core.solve.sequence import SequenceJob
 from .animation.fcurves import Channel, WriteResult, check_keyable, write_keys
 from .armature.poses import channel_values, rotation_values
 from .armature.restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, restore_frame
+from .bake_frames import bake_frames
 from .kinds.frame_data import FrameData
-from .kinds.kinds import Plan
+from .kinds.kinds import Effector, Plan
 from .live.driven_bones import Passes
 from .live.following import held
 from .properties.settings import settings_of
-from .reports import Smoothed, notes_on_branches, notes_on_smoothing
+from .reports import Smoothed, notes_on_between, notes_on_branches, notes_on_smoothing
 from .rig.live_state import note_posed
 from .rig.reports import (
     BakeReport,
@@ -42,8 +41,6 @@ from .rig.states import held_for_bake
 LIVE_SHOWS: Final = "while Live is on each frame that is shown is solved again: switch it off to see the keys"
 """Remark on a bake while live mode is on."""
 
-LAST_FRAME: Final = 1_048_574
-"""Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
 KNOWN: Final = 3.0
 """Time beside the frames to bake, in smoothnesses, of which they know [1]: 5 % of a change are left then."""
 
@@ -58,14 +55,14 @@ class BakeJob:
     frames: tuple[int, ...]
     """The frames to bake."""
 
-    def __init__(self, armature_object: Object, frames: Iterable[int] | None = None) -> None:
-        """Check all that can be checked before anything is changed (IKError: as `bake`)."""
+    def __init__(self, armature_object: Object, frames: Iterable[int] | str | None = None) -> None:
+        """Check all that can be checked before anything is changed (`frames` and IKError: as `bake`)."""
         depsgraph = bpy.context.evaluated_depsgraph_get()
         rig = Rig.read(armature_object, depsgraph)
         effectors = held_for_bake(armature_object, rig.effectors, depsgraph)
         self._rig = replace(rig, effectors=effectors)
         check_keyable(armature_object)
-        self.frames = checked_frames(armature_object, frames)
+        self.frames = bake_frames(armature_object, frames)
         self._rig.read_frame(armature_object, depsgraph)  # refuses what cannot be read in any frame
         self._name, self._uid = armature_object.name, armature_object.session_uid
         self._progress = 0.0
@@ -157,15 +154,19 @@ class BakeJob:
         before, after = self._beside()
         numbers = (*before, *self.frames, *after)
         own = slice(len(before), len(before) + len(self.frames))
+        between = sorted(set(range(self.frames[0], self.frames[-1])).difference(self.frames))
         read: list[FrameData] = []
+        read_between: list[FrameData] = []
         present: dict[str, FloatArray] = {}
         """Rotations that are there already in the first frame: the keys go on from them."""
-        for row, frame in enumerate(numbers):
+        unkeyed, all_numbers = set(between), sorted((*numbers, *between))
+        for row, frame in enumerate(all_numbers):
             scene.frame_set(frame)
-            read.append(rig.read_frame(self._armature_object(), view_layer.depsgraph))
+            found = rig.read_frame(self._armature_object(), view_layer.depsgraph)
+            (read_between if frame in unkeyed else read).append(found)
             if frame == self.frames[0]:
                 present = rotation_values(self._armature_object(), rig.armature)
-            yield third * (row + 1) / len(numbers)
+            yield third * (row + 1) / len(all_numbers)
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
         frames = FrameData.joined(read)
@@ -178,7 +179,7 @@ class BakeJob:
         done = third
         while True:
             # How many passes there are is not known: each is half of what is left.
-            half = (1.0 - done) * (0.25 if passes.repeats else 0.5)
+            half = (1.0 - done) * (0.25 if passes.repeats or between else 0.5)
             solved = _Solved(rig, passes, own)
             options = rig.solver_options(self._armature_object(), frames.largest_scale)
             for run in rig.runs(frames):
@@ -212,6 +213,14 @@ class BakeJob:
                 break
             passes.again([solution for _plan, solution in solved.solutions])
             done += 2.0 * half
+
+        done += 2.0 * half
+        missed_between = np.full((2, len(between), len(rig.effectors)), np.nan)
+        for row, (frame, start) in enumerate(zip(between, read_between, strict=True)):
+            scene.frame_set(frame)
+            measured = rig.measure(self._armature_object(), view_layer.depsgraph, start)
+            missed_between[:, row] = measured.distances, measured.angles
+            yield done + (1.0 - done) * (row + 1) / len(between)
 
         armature_object = self._armature_object()
         sheared = rig.notes_on_shear(armature_object, view_layer.depsgraph)
@@ -250,6 +259,7 @@ class BakeJob:
                 *first.notes,
                 *notes_on_branches(pops),
                 *notes_on_smoothing(traded),
+                *notes_on_between(_largest(rig.effectors, between, missed_between, within)),
                 *((LIVE_SHOWS,) if settings_of(armature_object).live else ()),
             ),
             action=written.action,
@@ -258,6 +268,9 @@ class BakeJob:
             smoothing=traded,
             kinds=tuple(effector.kind for effector in rig.effectors),
             choices=tuple(measured.taken for measured in played),
+            between=tuple(between),
+            position_errors_between=frozen(missed_between[0]),
+            rotation_errors_between=frozen(missed_between[1]),
         )
         show(armature_object, rig, self._report)
         settings_of(armature_object).last_bake = self._report.summary()
@@ -341,15 +354,21 @@ class _Solved:
 
     def traded(self, numbers: Sequence[int], within: Tolerances) -> tuple[Smoothed, ...]:
         """The largest distance and angle above the tolerances that smoothness adds to misses."""
-        effectors, found = self._rig.effectors, list[Smoothed]()
-        for angular, tolerances in enumerate((within.positions, within.rotations)):
-            amounts = self._added[angular, self._own]
-            amounts = np.where(amounts > tolerances, amounts, 0.0)
-            row, effector = divmod(int(amounts.argmax()), len(effectors))
-            if amounts[row, effector] > 0.0:
-                amount = float(amounts[row, effector])
-                found.append(Smoothed(effectors[effector].name, numbers[row], amount, bool(angular)))
-        return tuple(found)
+        return _largest(self._rig.effectors, numbers, self._added[:, self._own], within)
+
+
+def _largest(
+    effectors: Sequence[Effector], frames: Sequence[int], amounts: FloatArray, within: Tolerances
+) -> tuple[Smoothed, ...]:
+    """The largest distance and the largest angle above the tolerances, of (2, F, E)."""
+    found: list[Smoothed] = []
+    for angular, tolerances in enumerate((within.positions, within.rotations)):
+        large = np.where(amounts[angular] > tolerances, amounts[angular], 0.0)
+        if large.any():
+            row, effector = divmod(int(large.argmax()), len(effectors))
+            name, amount = effectors[effector].name, float(large[row, effector])
+            found.append(Smoothed(name, frames[row], amount, bool(angular)))
+    return tuple(found)
 
 
 def _ends(rows: slice) -> tuple[int, int]:
@@ -361,42 +380,3 @@ def _worst_rows(excess: FloatArray, missed: BoolArray) -> Iterator[tuple[int, li
     worst, any_missed = excess.argmax(axis=0), np.logical_or.reduce(missed, axis=0)
     for row in np.unique(worst[any_missed]).tolist():
         yield row, np.flatnonzero(any_missed & (worst == row)).tolist()
-
-
-def bake_range(armature_object: Object) -> range:
-    """Frames of the bake range in the settings (IKError: it is empty)."""
-    settings, scene = settings_of(armature_object), bpy.context.scene
-    if settings.use_scene_range:
-        start, end = scene.frame_start, scene.frame_end
-    else:
-        start, end = settings.bake_start, settings.bake_end
-    if end < start:
-        raise IKError(
-            f"the frame range of {armature_object.name!r} is empty: it starts at {start} and ends at "
-            f"{end}. Set it in the sidebar, tab Poise"
-        )
-    return range(start, end + 1)
-
-
-def checked_frames(armature_object: Object, frames: Iterable[int] | None) -> tuple[int, ...]:
-    """Frames to key, by default the range in the settings (IKError: there are none, or they do not rise)."""
-    if frames is None:
-        frames = bake_range(armature_object)
-    if not isinstance(frames, Iterable):
-        raise IKError(f"frames to bake must be given one by one, as in range(1, 251), got {frames!r}")
-    chosen = tuple(frames)
-    if not chosen and isinstance(frames, range):
-        raise IKError(
-            f"there are no frames to bake: they start at {frames.start} and end at {frames.stop - 1}. The "
-            "end must not be before the start"
-        )
-    if not chosen:
-        raise IKError("there are no frames to bake: give at least one, the end not before the start")
-    for frame in chosen:
-        whole = isinstance(frame, Real) and math.isfinite(frame) and int(frame) == frame
-        if not whole or abs(frame) > LAST_FRAME:
-            raise IKError(f"frame {frame} cannot be baked: frames are whole numbers up to ±{LAST_FRAME}")
-    for before, frame in pairwise(chosen):
-        if frame <= before:
-            raise IKError(f"frame {frame} is given after {before}: give each once, in increasing order")
-    return tuple(int(frame) for frame in chosen)

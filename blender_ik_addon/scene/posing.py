@@ -25,7 +25,8 @@ from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
 from .armature.poses import evaluated_matrices, write_pose
 from .armature.restoring import PoseSnapshot, set_up_restored_on_error
 from .armature.role_table import recognise_roles
-from .baking import BakeJob, bake_range
+from .bake_frames import bake_frames, bake_range
+from .baking import BakeJob
 from .character.mirror import MirrorReport, mirror
 from .character.preferring import pose_naturally, prefer_present_pose
 from .character.preset_files import preset_names, preset_path
@@ -79,6 +80,7 @@ __all__ = [
     "add_floor",
     "attach_targets",
     "bake",
+    "bake_frames",
     "bake_range",
     "diagnose",
     "follow",
@@ -241,21 +243,24 @@ def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Dia
 
 def bake(
     armature_object: Object,
-    frames: Iterable[int] | None = None,
+    frames: Iterable[int] | str | None = None,
     *,
+    step: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> BakeReport:
     """Solve frames and write them as keys into the object's own action.
 
     Args:
-        frames: Increasing whole frames; by default the range in the settings. Older keys of the solved
-            channels from the first of them to the last are replaced.
+        frames: Increasing whole frames, or a range: 'SCENE', 'PREVIEW', 'ACTION', 'KEYS' or 'CUSTOM'; by
+            default that in the settings. Older keys of the solved channels from the first of them to the last
+            are replaced.
+        step: Every which frame of a range is keyed, and its last one; see `bake_frames`.
         progress: Called with the part done in [0, 1]; what it raises stops the bake.
 
     Raises:
         IKError: Something is missing or cannot be posed; everything is as before then.
     """
-    job = BakeJob(armature_object, frames)
+    job = BakeJob(armature_object, bake_frames(armature_object, frames, step))
     try:
         while job.step():
             if progress is not None:

@@ -25,7 +25,7 @@ from ..scene.kinds.kinds import KINDS
 from ..scene.properties.effector_properties import KIND_ITEMS, STATE_ITEMS, POISE_PG_effector
 from ..scene.properties.naming import note_name
 from ..scene.properties.overrides import only_own
-from ..scene.properties.settings import settings_of
+from ..scene.properties.settings import RANGE_ITEMS, settings_of
 from ..scene.reports import counted, sentences
 from .acting import (
     ArmatureOperator,
@@ -419,33 +419,76 @@ class POISE_OT_solve_pose(EffectorOperator, label="Solve Pose"):
 
 
 def _frame(which: str, name: str, default: int) -> Any:
-    """An end of the range; hidden, because the redo panel would bake everything again at each touch."""
-    description = f"{which} frame to bake; without start and end, the range in the settings"
-    return IntProperty(name=name, description=description, default=default, options={'HIDDEN', 'SKIP_SAVE'})
+    """An end of the range."""
+    description = f"{which} frame to bake, of the range Custom; without start and end, that in the settings"
+    return IntProperty(name=name, description=description, default=default, options={'SKIP_SAVE'})
 
 
 class POISE_OT_bake(EffectorOperator, label="Bake"):
     """Solve every frame and key the solved bones; Escape cancels and restores everything"""
 
+    range: EnumProperty(
+        name="Range",
+        description="Frames to bake; by default the range in the settings",
+        items=RANGE_ITEMS,
+        options={'SKIP_SAVE'},
+    )
     start: _frame("First", "Start Frame", 1)
     end: _frame("Last", "End Frame", 250)
+    step: IntProperty(
+        name="Step",
+        description="Every how many frames there is a key; by default the step in the settings",
+        default=1,
+        min=1,
+        soft_max=24,
+        options={'SKIP_SAVE'},
+    )
 
     _job: posing.BakeJob
     _timer: Any
 
-    def frames(self) -> range | None:
-        """The frames that were asked for; None for those in the settings."""
+    def frames(self, armature: Object) -> tuple[int, ...]:
+        """The frames that were asked for, in place of those in the settings."""
         given = [name for name in ("start", "end") if self.properties.is_property_set(name)]
         if len(given) == 1:
             raise IKError(f"Only '{given[0]}' was given: give both start and end, or neither")
-        return range(self.start, self.end + 1) if given else None
+        which = self.range if self.properties.is_property_set("range") else None
+        frames = which
+        if given and which in (None, 'CUSTOM'):
+            frames = range(self.start, self.end + 1)
+        settings = settings_of(armature)
+        step = self.step if self.properties.is_property_set("step") else settings.bake_step
+        return posing.bake_frames(armature, frames, step)
+
+    def draw(self, context: Context) -> None:
+        """Show the options in the redo panel; the ends of the range where they count."""
+        layout: Any = self.layout
+        layout.use_property_split = True
+        layout.prop(self, "range")
+        if self.range == 'CUSTOM':
+            column = layout.column(align=True)
+            column.prop(self, "start")
+            column.prop(self, "end")
+        layout.prop(self, "step")
+
+    def _show_settings(self, armature: Object) -> None:
+        """Let the redo panel begin with the settings."""
+        settings, is_set = settings_of(armature), self.properties.is_property_set
+        if not is_set("range"):
+            self.range = 'CUSTOM' if is_set("start") else settings.bake_range
+        if not is_set("start"):
+            self.start, self.end = settings.bake_start, settings.bake_end
+        if not is_set("step"):
+            self.step = settings.bake_step
 
     def act(self, context: Context, armature: Object) -> set[str]:
         wm = context.window_manager
         wm.progress_begin(0, 100)
         try:
             return self.answer(
-                posing.bake(armature, self.frames(), progress=lambda part: wm.progress_update(100 * part))
+                posing.bake(
+                    armature, self.frames(armature), progress=lambda part: wm.progress_update(100 * part)
+                )
             )
         finally:
             wm.progress_end()
@@ -454,7 +497,9 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
         if bpy.app.background or context.window is None:  # nobody there to press Escape
             return self.execute(context)
         try:
-            self._job = posing.BakeJob(require_armature(context), self.frames())
+            armature = require_armature(context)
+            self._job = posing.BakeJob(armature, self.frames(armature))
+            self._show_settings(armature)
         except IKError as error:
             return refuse(self, error)
         wm = context.window_manager
