@@ -84,16 +84,20 @@ def bake_frames(
     Raises:
         IKError: There are no such frames, they do not rise, or the step is no whole number from 1 on.
     """
-    given = not (frames is None or isinstance(frames, str))
+    is_range = frames is None or isinstance(frames, str)
+    step = checked_step(armature_object, step if is_range or step is not None else 1)
+    all_frames = checked_frames(bake_range(armature_object, frames) if is_range else frames)
+    some = all_frames[::step]
+    return some if some[-1] == all_frames[-1] else (*some, all_frames[-1])
+
+
+def checked_step(armature_object: Object, step: int | None) -> int:
+    """Return a step, by default that in the settings (IKError: it is no whole number from 1 on)."""
     if step is None:
-        step = 1 if given else settings_of(armature_object).bake_step
+        step = settings_of(armature_object).bake_step
     if isinstance(step, bool) or not isinstance(step, Integral) or step < 1:
         raise IKError(f"the step of a bake is a whole number of frames from 1 on, got {step!r}")
-    if frames is None or isinstance(frames, str):
-        frames = bake_range(armature_object, frames)
-    all_frames = checked_frames(frames)
-    some = all_frames[:: int(step)]
-    return some if some[-1] == all_frames[-1] else (*some, all_frames[-1])
+    return int(step)
 
 
 def _key_frames(objects: Iterable[Object], *, chosen: bool) -> Iterator[float]:

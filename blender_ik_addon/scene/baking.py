@@ -2,7 +2,7 @@
 """A bake in small steps, which can be cancelled at any of them."""
 
 import math
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Final
@@ -12,13 +12,13 @@ import numpy as np
 from bpy.types import Object
 
 from ..core import IKError, Pose, Solution, SolverOptions
-from ..core.arrays import BoolArray, FloatArray, frozen
+from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ..core.engine.pops import Pop
 from ..core.solve.sequence import SequenceJob
 from .animation.fcurves import Channel, WriteResult, check_keyable, write_keys
 from .armature.poses import channel_values, rotation_values
 from .armature.restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, restore_frame
-from .bake_frames import bake_frames
+from .bake_frames import bake_frames, checked_step
 from .kinds.frame_data import FrameData
 from .kinds.kinds import Effector, Plan
 from .live.driven_bones import Passes
@@ -53,20 +53,29 @@ class BakeJob:
     """
 
     frames: tuple[int, ...]
-    """The frames to bake."""
+    """The frames to key."""
+    solved: tuple[int, ...]
+    """All frames to solve: those to key, and those that a step leaves out between them."""
 
-    def __init__(self, armature_object: Object, frames: Iterable[int] | str | None = None) -> None:
-        """Check all that can be checked before anything is changed (`frames` and IKError: as `bake`)."""
+    def __init__(
+        self, armature_object: Object, frames: Iterable[int] | str | None = None, step: int | None = None
+    ) -> None:
+        """Check all that can be checked before anything is changed (arguments and IKError: as `bake`)."""
         depsgraph = bpy.context.evaluated_depsgraph_get()
         rig = Rig.read(armature_object, depsgraph)
         effectors = held_for_bake(armature_object, rig.effectors, depsgraph)
         self._rig = replace(rig, effectors=effectors)
         check_keyable(armature_object)
-        self.frames = bake_frames(armature_object, frames)
+        self.solved = bake_frames(armature_object, frames, 1)
+        if step is None and not (frames is None or isinstance(frames, str)):
+            step = 1
+        self.frames = bake_frames(armature_object, self.solved, checked_step(armature_object, step))
         self._rig.read_frame(armature_object, depsgraph)  # refuses what cannot be read in any frame
         self._name, self._uid = armature_object.name, armature_object.session_uid
         self._progress = 0.0
         self._report: BakeReport | None = None
+        self._written: tuple[Channel, ...] = ()
+        """Channels that were written last."""
         self._keyed: tuple[Channel, ...] = ()
         """Channels that move with the new keys from now on: empty until the bake has succeeded."""
         self._undo = ExitStack()
@@ -122,11 +131,11 @@ class BakeJob:
         apart, meet where they adjoin.
         """
         options, scene = self._rig.solver_options(self._armature_object(), 1.0), bpy.context.scene
-        first, last = self.frames[0], self.frames[-1]
-        if options.differential or len(self.frames) == 1:
+        first, last = self.solved[0], self.solved[-1]
+        if options.differential or len(self.solved) == 1:
             return range(0), range(0)
         known = math.ceil(KNOWN * options.smoothness / self._frame_time)
-        before, after = self.frames[1] - first, last - self.frames[-2]
+        before, after = self.solved[1] - first, last - self.solved[-2]
         earliest = max(scene.frame_start, first - known)
         latest = min(scene.frame_end, last + known)
         return range(first - before, earliest - 1, -before)[::-1], range(last + after, latest + 1, after)
@@ -152,21 +161,17 @@ class BakeJob:
         self._undo.callback(restore_frame, scene, scene.frame_current + scene.frame_subframe)
 
         before, after = self._beside()
-        numbers = (*before, *self.frames, *after)
-        own = slice(len(before), len(before) + len(self.frames))
-        between = sorted(set(range(self.frames[0], self.frames[-1])).difference(self.frames))
+        numbers = (*before, *self.solved, *after)
+        own = slice(len(before), len(before) + len(self.solved))
         read: list[FrameData] = []
-        read_between: list[FrameData] = []
         present: dict[str, FloatArray] = {}
         """Rotations that are there already in the first frame: the keys go on from them."""
-        unkeyed, all_numbers = set(between), sorted((*numbers, *between))
-        for row, frame in enumerate(all_numbers):
+        for row, frame in enumerate(numbers):
             scene.frame_set(frame)
-            found = rig.read_frame(self._armature_object(), view_layer.depsgraph)
-            (read_between if frame in unkeyed else read).append(found)
-            if frame == self.frames[0]:
+            read.append(rig.read_frame(self._armature_object(), view_layer.depsgraph))
+            if frame == self.solved[0]:
                 present = rotation_values(self._armature_object(), rig.armature)
-            yield third * (row + 1) / len(all_numbers)
+            yield third * (row + 1) / len(numbers)
         rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
 
         frames = FrameData.joined(read)
@@ -174,12 +179,15 @@ class BakeJob:
         passes = Passes(rig, frames, own, times[own], KNOWN * settings_of(self._armature_object()).smoothness)
         within = rig.tolerances(self._armature_object())
         undo_keys = self._undo.enter_context(ExitStack())
-        undo_keys.callback(self._restore_action, ActionSnapshot.take(self._armature_object()))
+        action = ActionSnapshot.take(self._armature_object())
+        undo_keys.callback(self._restore_action, action)
+        every, keyed = np.arange(len(self.solved)), np.searchsorted(self.solved, self.frames)
+        is_dense = len(every) == len(keyed)
         first: WriteResult | None = None
         done = third
         while True:
             # How many passes there are is not known: each is half of what is left.
-            half = (1.0 - done) * (0.25 if passes.repeats or between else 0.5)
+            half = (1.0 - done) * (0.25 if passes.repeats or not is_dense else 0.5)
             solved = _Solved(rig, passes, own)
             options = rig.solver_options(self._armature_object(), frames.largest_scale)
             for run in rig.runs(frames):
@@ -192,50 +200,45 @@ class BakeJob:
                     f"no effector of {self._name!r} takes part in any of these frames: give one a weight and "
                     "an influence above 0"
                 )
-            channels = np.stack([solution.pose.channels for solution in solved.keyed])
-            keys = channel_values(rig.armature, channels, sorted(solved.joints), present=present)
-            written = write_keys(self._armature_object(), np.array(self.frames, dtype=np.float64), keys)
-            first = first or written
-            if not written.keys:
-                raise IKError(f"nothing could be keyed: {'; '.join(written.notes)}")
-
             played: list[Measured] = []
-            for row, frame in enumerate(self.frames):
-                scene.frame_set(frame)
-                armature_object = self._armature_object()
-                start = frames[own.start + row : own.start + row + 1]
-                shown = rig.shown(armature_object, view_layer.depsgraph)
-                played.append(rig.measure(armature_object, view_layer.depsgraph, start, shown))
-                passes.note(row, shown, played[row], *solved.keyed_with_plan(row), float(start.scale[0]))
-                yield done + half * (1.0 + (row + 1) / len(self.frames))
-            rig.check_evaluated(self._armature_object(), view_layer.depsgraph)
+            if is_dense or passes.repeats:
+                written = self._write(solved, every, present)
+                first = first or written
+                for part in self._play(solved, passes, played):
+                    yield done + half * (1.0 + part)
             if passes.rest(within):
                 break
             passes.again([solution for _plan, solution in solved.solutions])
             done += 2.0 * half
 
-        done += 2.0 * half
-        missed_between = np.full((2, len(between), len(rig.effectors)), np.nan)
-        for row, (frame, start) in enumerate(zip(between, read_between, strict=True)):
-            scene.frame_set(frame)
-            measured = rig.measure(self._armature_object(), view_layer.depsgraph, start)
-            missed_between[:, row] = measured.distances, measured.angles
-            yield done + (1.0 - done) * (row + 1) / len(between)
+        if not is_dense:
+            if first is not None:
+                action.restore()
+            first, played, done = self._write(solved, keyed, present), [], done + 2.0 * half
+            for part in self._play(solved, passes, played):
+                yield done + (1.0 - done) * part
+        assert first is not None
 
         armature_object = self._armature_object()
         sheared = rig.notes_on_shear(armature_object, view_layer.depsgraph)
-        distances = np.stack([measured.distances for measured in played])
-        angles = np.stack([measured.angles for measured in played])
+        all_distances = np.stack([measured.distances for measured in played])
+        all_angles = np.stack([measured.angles for measured in played])
+        between = np.setdiff1d(every, keyed)
+        frames_between = tuple(self.solved[row] for row in between.tolist())
+        missed_between = np.stack([all_distances[between], all_angles[between]])
+        distances, angles = all_distances[keyed], all_angles[keyed]
         missed = within.missed(distances, angles)
         reasons = [""] * len(rig.effectors)
-        for row, effectors in _worst_rows(within.excess(distances, angles), missed):
+        for number, effectors in _worst_rows(within.excess(distances, angles), missed):
+            row = int(keyed[number])
             moved = zip(solved.reasons(row), passes.reasons(row, within), strict=True)
             errors = effector_errors(armature_object, rig, played[row], [why or by for why, by in moved])
             for effector in effectors:
                 reasons[effector] = errors[effector].why
-        pops, traded = solved.pops(numbers), solved.traded(self.frames, within)
+        pops, traded = solved.pops(numbers), solved.traded(self.solved, within)
+        solutions = [solved.own[row] for row in keyed.tolist()]
         undo_keys.pop_all()
-        self._keyed = tuple(k.channel for k in keys if k.channel not in written.skipped)
+        self._keyed = self._written
         self._undo.close()
         armature_object = self._armature_object()
         note_posed(armature_object)
@@ -247,9 +250,9 @@ class BakeJob:
             tolerances=within,
             statuses=tuple(
                 measured_status(solution.status, not miss)
-                for solution, miss in zip(solved.keyed, np.any(missed, axis=1), strict=True)
+                for solution, miss in zip(solutions, np.any(missed, axis=1), strict=True)
             ),
-            iterations=np.array([solution.iterations for solution in solved.keyed]),
+            iterations=np.array([solution.iterations for solution in solutions]),
             branches=tuple(sorted({pop.frame for pop in pops})),
             reasons=tuple(reasons),
             notes=(
@@ -259,21 +262,58 @@ class BakeJob:
                 *first.notes,
                 *notes_on_branches(pops),
                 *notes_on_smoothing(traded),
-                *notes_on_between(_largest(rig.effectors, between, missed_between, within)),
+                *notes_on_between(_largest(rig.effectors, frames_between, missed_between, within)),
                 *((LIVE_SHOWS,) if settings_of(armature_object).live else ()),
             ),
-            action=written.action,
-            keys=written.keys,
+            action=first.action,
+            keys=first.keys,
             keys_replaced=first.keys_replaced,
             smoothing=traded,
             kinds=tuple(effector.kind for effector in rig.effectors),
-            choices=tuple(measured.taken for measured in played),
-            between=tuple(between),
+            choices=tuple(played[row].taken for row in keyed.tolist()),
+            between=frames_between,
             position_errors_between=frozen(missed_between[0]),
             rotation_errors_between=frozen(missed_between[1]),
         )
         show(armature_object, rig, self._report)
         settings_of(armature_object).last_bake = self._report.summary()
+
+    def _write(self, solved: "_Solved", rows: IntArray, present: Mapping[str, FloatArray]) -> WriteResult:
+        """Key some of the own frames; keys that leave frames out between them are no straight lines.
+
+        Args:
+            solved: All frames.
+            rows: Which, counted from the first.
+            present: Rotations in the first frame, from which the keys go on.
+        """
+        if not solved.joints:
+            raise IKError(
+                f"no effector of {self._name!r} takes part in any of these frames: give one a weight and an "
+                "influence above 0"
+            )
+        # Rotations are continuous over all frames, also where a bone turns far from one key to the next.
+        channels = np.stack([solution.pose.channels for solution in solved.own])
+        keys = channel_values(self._rig.armature, channels, sorted(solved.joints), present=present)
+        some = [replace(own, values=own.values[rows]) for own in keys]
+        frames = np.array(self.solved, dtype=np.float64)[rows]
+        interpolation = "LINEAR" if len(rows) == len(self.solved) else "BEZIER"
+        written = write_keys(self._armature_object(), frames, some, interpolation=interpolation)
+        if not written.keys:
+            raise IKError(f"nothing could be keyed: {'; '.join(written.notes)}")
+        self._written = tuple(own.channel for own in keys if own.channel not in written.skipped)
+        return written
+
+    def _play(self, solved: "_Solved", passes: Passes, played: list[Measured]) -> Iterator[float]:
+        """Show all own frames and measure them; gives the part done."""
+        depsgraph, scene = bpy.context.view_layer.depsgraph, bpy.context.scene
+        for row, frame in enumerate(self.solved):
+            scene.frame_set(frame)
+            armature_object, start = self._armature_object(), solved.start(row)
+            shown = self._rig.shown(armature_object, depsgraph)
+            played.append(self._rig.measure(armature_object, depsgraph, start, shown))
+            passes.note(row, shown, played[row], *solved.with_plan(row), float(start.scale[0]))
+            yield (row + 1) / len(self.solved)
+        self._rig.check_evaluated(self._armature_object(), depsgraph)
 
     def _restore_action(self, before: ActionSnapshot) -> None:
         if block_with_uid(bpy.data.objects, self._uid) is not None:
@@ -294,7 +334,7 @@ class _Solved:
     """The frames that are solved so far, run by run."""
 
     def __init__(self, rig: Rig, passes: Passes, own: slice) -> None:
-        """`own` are the frames that are keyed."""
+        """`own` are the frames that were asked for; others lie beside them."""
         self._rig, self._frames, self._near, self._own = rig, passes.frames, passes.near, own
         self.solutions: list[tuple[Plan, Solution]] = []
         """Of each frame, with what was to be solved."""
@@ -329,13 +369,17 @@ class _Solved:
             np.maximum(own, solved.smoothing[:, task] * scale, out=own)
 
     @property
-    def keyed(self) -> list[Solution]:
-        """Of the frames that are keyed, (F,)."""
+    def own(self) -> list[Solution]:
+        """Of the own frames, (F,)."""
         return [solution for _plan, solution in self.solutions[self._own]]
 
-    def keyed_with_plan(self, row: int) -> tuple[Plan, Solution]:
-        """A frame, counted from the first that is keyed, with what was to be solved."""
+    def with_plan(self, row: int) -> tuple[Plan, Solution]:
+        """An own frame, counted from the first, with what was to be solved."""
         return self.solutions[self._own.start + row]
+
+    def start(self, row: int) -> FrameData:
+        """What an own frame was solved from."""
+        return self._frames[self._own.start + row : self._own.start + row + 1]
 
     def reasons(self, row: int) -> list[str]:
         """Why each effector misses in a frame, counted from the first that is keyed, (E,)."""

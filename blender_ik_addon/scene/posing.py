@@ -254,13 +254,14 @@ def bake(
         frames: Increasing whole frames, or a range: 'SCENE', 'PREVIEW', 'ACTION', 'KEYS' or 'CUSTOM'; by
             default that in the settings. Older keys of the solved channels from the first of them to the last
             are replaced.
-        step: Every which frame of a range is keyed, and its last one; see `bake_frames`.
+        step: Every which of the frames is keyed, and the last one; all are solved. By default that in the
+            settings for a range, and 1 for frames that are given.
         progress: Called with the part done in [0, 1]; what it raises stops the bake.
 
     Raises:
         IKError: Something is missing or cannot be posed; everything is as before then.
     """
-    job = BakeJob(armature_object, bake_frames(armature_object, frames, step))
+    job = BakeJob(armature_object, frames, step)
     try:
         while job.step():
             if progress is not None:

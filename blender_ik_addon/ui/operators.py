@@ -447,18 +447,16 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
     _job: posing.BakeJob
     _timer: Any
 
-    def frames(self, armature: Object) -> tuple[int, ...]:
-        """The frames that were asked for, in place of those in the settings."""
+    def frames(self, armature: Object) -> tuple[range | str | None, int]:
+        """The frames that were asked for, None for those in the settings, and the step."""
         given = [name for name in ("start", "end") if self.properties.is_property_set(name)]
         if len(given) == 1:
             raise IKError(f"Only '{given[0]}' was given: give both start and end, or neither")
         which = self.range if self.properties.is_property_set("range") else None
-        frames = which
+        step = self.step if self.properties.is_property_set("step") else settings_of(armature).bake_step
         if given and which in (None, 'CUSTOM'):
-            frames = range(self.start, self.end + 1)
-        settings = settings_of(armature)
-        step = self.step if self.properties.is_property_set("step") else settings.bake_step
-        return posing.bake_frames(armature, frames, step)
+            return range(self.start, self.end + 1), step
+        return which, step
 
     def draw(self, context: Context) -> None:
         """Show the options in the redo panel; the ends of the range where they count."""
@@ -483,12 +481,11 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
 
     def act(self, context: Context, armature: Object) -> set[str]:
         wm = context.window_manager
+        frames, step = self.frames(armature)
         wm.progress_begin(0, 100)
         try:
             return self.answer(
-                posing.bake(
-                    armature, self.frames(armature), progress=lambda part: wm.progress_update(100 * part)
-                )
+                posing.bake(armature, frames, step=step, progress=lambda part: wm.progress_update(100 * part))
             )
         finally:
             wm.progress_end()
@@ -498,7 +495,7 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
             return self.execute(context)
         try:
             armature = require_armature(context)
-            self._job = posing.BakeJob(armature, self.frames(armature))
+            self._job = posing.BakeJob(armature, *self.frames(armature))
             self._show_settings(armature)
         except IKError as error:
             return refuse(self, error)
