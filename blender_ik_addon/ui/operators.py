@@ -418,7 +418,7 @@ class POISE_OT_solve_pose(EffectorOperator, label="Solve Pose"):
         return self.answer(posing.solve_pose(armature, context.evaluated_depsgraph_get()))
 
 
-def _frame(which: str, name: str, default: int) -> Any:
+def _frame(name: str, which: str, default: int) -> Any:
     """An end of the range."""
     description = f"{which} frame to bake, of the range Custom; without start and end, that in the settings"
     return IntProperty(name=name, description=description, default=default, options={'SKIP_SAVE'})
@@ -433,8 +433,8 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
         items=RANGE_ITEMS,
         options={'SKIP_SAVE'},
     )
-    start: _frame("First", "Start Frame", 1)
-    end: _frame("Last", "End Frame", 250)
+    start: _frame("Start Frame", "First", 1)
+    end: _frame("End Frame", "Last", 250)
     step: IntProperty(
         name="Step",
         description="Every how many frames there is a key; by default the step in the settings",
