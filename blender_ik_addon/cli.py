@@ -43,6 +43,7 @@ INTERRUPTED: Final = 130
 SAVED: Final = (
     *("method", "iterations", "tolerance_position", "tolerance_rotation"),
     *("smoothness", "pop_angle", "bake_range", "bake_step"),
+    *("bake_at_keys", "bake_deviation", "bake_deviation_angle"),
 )
 """Arguments that are settings of the armature object, by the names of these."""
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -224,6 +225,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     step = "every how many frames there is a key; the last one always has one"
     bake.add_argument("--step", dest="bake_step", type=whole, help=step)
+    at_keys = "key the frames at which targets have keys, and others where effectors would deviate too far"
+    bake.add_argument("--at-keys", dest="bake_at_keys", action=argparse.BooleanOptionalAction, help=at_keys)
+    deviation = "with --at-keys, how far effectors may be from where they were solved to be [mm]"
+    bake.add_argument("--deviation", dest="bake_deviation", help=deviation, **length)
+    bake.add_argument("--deviation-angle", dest="bake_deviation_angle", help="the same for angles", **angle)
     smooth = "time over which the motion is smooth, 0 or more"
     bake.add_argument("--smoothness", help=smooth, **seconds)
     flips = "change of a bone's turn that is reported as a flip of the pose"
@@ -298,8 +304,11 @@ def _bake(
             told = percent
             _say(f"{percent} %")
 
-    step = settings_of(armature_object).bake_step  # as given, or as saved
-    return posing.bake(armature_object, frames, step=step, progress=progress)
+    settings = settings_of(armature_object)  # as given, or as saved
+    at_keys = settings.bake_at_keys and options.bake_step is None
+    if options.bake_at_keys and options.bake_step is not None:
+        raise IKError("give --step or --at-keys, not both")
+    return posing.bake(armature_object, frames, step=settings.bake_step, at_keys=at_keys, progress=progress)
 
 
 # Whether something can be written

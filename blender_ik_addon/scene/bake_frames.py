@@ -3,9 +3,10 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, Final
+from typing import Final
 
 import bpy
 import numpy as np
@@ -70,34 +71,70 @@ def bake_range(armature_object: Object, which: str | None = None) -> range:
     return range(start, end + 1)
 
 
-def bake_frames(
-    armature_object: Object, frames: Iterable[int] | str | None = None, step: int | None = None
-) -> tuple[int, ...]:
-    """Return the frames that a bake keys: those of a range, every how many, and always the last one.
+@dataclass(frozen=True)
+class BakeFrames:
+    """The frames of a bake."""
 
-    Args:
-        armature_object: With the settings.
-        frames: Increasing whole frames, or one of `RANGES`; by default the range in the settings.
-        step: Every which of them, from 1 on; by default that in the settings where `frames` is a range of
-            theirs, and 1 where the frames are given.
+    solved: tuple[int, ...]
+    """All of them."""
+    keyed: tuple[int, ...]
+    """Those that get keys in any case, the first and the last of all among them."""
+    at_keys: bool
+    """Whether others get keys where the error between keys needs them."""
 
-    Raises:
-        IKError: There are no such frames, they do not rise, or the step is no whole number from 1 on.
-    """
-    is_range = frames is None or isinstance(frames, str)
-    step = checked_step(armature_object, step if is_range or step is not None else 1)
-    all_frames = checked_frames(bake_range(armature_object, frames) if is_range else frames)
-    some = all_frames[::step]
-    return some if some[-1] == all_frames[-1] else (*some, all_frames[-1])
+    @classmethod
+    def of(
+        cls,
+        armature_object: Object,
+        frames: Iterable[int] | str | None = None,
+        step: int | None = None,
+        *,
+        at_keys: bool | None = None,
+    ) -> "BakeFrames":
+        """Choose them.
+
+        Args:
+            armature_object: With the settings.
+            frames: Increasing whole frames, or one of `RANGES`; by default the range in the settings.
+            step: Every which of them is keyed, from 1 on.
+            at_keys: Whether those are keyed instead at which targets have keys. By default step and this are
+                as in the settings for a range, and 1 and False for frames that are given.
+
+        Raises:
+            IKError: There are no such frames, they do not rise, the step is no whole number from 1 on, or no
+                target has keys in them.
+        """
+        settings, given = settings_of(armature_object), True
+        if frames is None or isinstance(frames, str):
+            frames, given = bake_range(armature_object, frames), False
+        if at_keys is None:
+            at_keys = settings.bake_at_keys and not given and step is None
+        if step is None:
+            step = 1 if given else settings.bake_step
+        if isinstance(step, bool) or not isinstance(step, Integral) or step < 1:
+            raise IKError(f"the step of a bake is a whole number of frames from 1 on, got {step!r}")
+        solved = checked_frames(frames)
+        keyed = set(solved[:: int(step)])
+        if at_keys:
+            keyed = _keys_of_targets(armature_object).intersection(solved)
+            if not keyed:
+                raise IKError(
+                    f"no target of {armature_object.name!r} has keys from frame {solved[0]} to {solved[-1]}: "
+                    "key targets there, or switch At Targets' Keys off"
+                )
+        return cls(solved, tuple(sorted(keyed | {solved[0], solved[-1]})), bool(at_keys))
 
 
-def checked_step(armature_object: Object, step: int | None) -> int:
-    """Return a step, by default that in the settings (IKError: it is no whole number from 1 on)."""
-    if step is None:
-        step = settings_of(armature_object).bake_step
-    if isinstance(step, bool) or not isinstance(step, Integral) or step < 1:
-        raise IKError(f"the step of a bake is a whole number of frames from 1 on, got {step!r}")
-    return int(step)
+def _keys_of_targets(armature_object: Object) -> set[int]:
+    """Return the whole frames nearest to keys of the targets, and of settings of the effectors."""
+    targets = dict.fromkeys(
+        own for entry in settings_of(armature_object).effectors for own in all_targets(entry)
+    )
+    found = set(_key_frames([own for own in targets if own != armature_object], chosen=False))
+    for (path, _), curve in own_curves(armature_object).items():
+        if path.startswith("poise.effectors"):
+            found |= set(read_keys(curve)["co"][:, 0].tolist())
+    return {round(frame) for frame in found}
 
 
 def _key_frames(objects: Iterable[Object], *, chosen: bool) -> Iterator[float]:
@@ -116,11 +153,11 @@ def _around(frames: Iterable[float]) -> tuple[int, int]:
     return (int(np.floor(min(known) + 1e-3)), int(np.ceil(max(known) - 1e-3))) if known else (0, -1)
 
 
-def checked_frames(frames: Any) -> tuple[int, ...]:
+def checked_frames(frames: Iterable[int] | None) -> tuple[int, ...]:
     """Return frames to key (IKError: there are none, they do not rise, or are no whole numbers)."""
     if not isinstance(frames, Iterable):
         raise IKError(f"frames to bake must be given one by one, as in range(1, 251), got {frames!r}")
-    chosen: tuple[Any, ...] = tuple(frames)
+    chosen = tuple(frames)
     if not chosen and isinstance(frames, range):
         raise IKError(
             f"there are no frames to bake: they start at {frames.start} and end at {frames.stop - 1}. The "

@@ -5,6 +5,7 @@ import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Final
 
 import bpy
@@ -18,7 +19,7 @@ from ..core.solve.sequence import SequenceJob
 from .animation.fcurves import Channel, WriteResult, check_keyable, write_keys
 from .armature.poses import channel_values, rotation_values
 from .armature.restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, restore_frame
-from .bake_frames import bake_frames, checked_step
+from .bake_frames import BakeFrames
 from .kinds.frame_data import FrameData
 from .kinds.kinds import Effector, Plan
 from .live.driven_bones import Passes
@@ -53,12 +54,17 @@ class BakeJob:
     """
 
     frames: tuple[int, ...]
-    """The frames to key."""
+    """The frames to key; with *At Targets' Keys* more are added where the error between them needs it."""
     solved: tuple[int, ...]
-    """All frames to solve: those to key, and those that a step leaves out between them."""
+    """All frames to solve: those to key, and those between them."""
 
     def __init__(
-        self, armature_object: Object, frames: Iterable[int] | str | None = None, step: int | None = None
+        self,
+        armature_object: Object,
+        frames: Iterable[int] | str | None = None,
+        step: int | None = None,
+        *,
+        at_keys: bool | None = None,
     ) -> None:
         """Check all that can be checked before anything is changed (arguments and IKError: as `bake`)."""
         depsgraph = bpy.context.evaluated_depsgraph_get()
@@ -66,10 +72,8 @@ class BakeJob:
         effectors = held_for_bake(armature_object, rig.effectors, depsgraph)
         self._rig = replace(rig, effectors=effectors)
         check_keyable(armature_object)
-        self.solved = bake_frames(armature_object, frames, 1)
-        if step is None and not (frames is None or isinstance(frames, str)):
-            step = 1
-        self.frames = bake_frames(armature_object, self.solved, checked_step(armature_object, step))
+        chosen = BakeFrames.of(armature_object, frames, step, at_keys=at_keys)
+        self.solved, self.frames, self._at_keys = chosen.solved, chosen.keyed, chosen.at_keys
         self._rig.read_frame(armature_object, depsgraph)  # refuses what cannot be read in any frame
         self._name, self._uid = armature_object.name, armature_object.session_uid
         self._progress = 0.0
@@ -211,13 +215,19 @@ class BakeJob:
             passes.again([solution for _plan, solution in solved.solutions])
             done += 2.0 * half
 
-        if not is_dense:
+        done += 2.0 * half
+        begun, more = keyed, keyed
+        while len(more) and not is_dense:
+            keyed, played, half = np.union1d(keyed, more), [], (1.0 - done) * (0.5 if self._at_keys else 1.0)
             if first is not None:
                 action.restore()
-            first, played, done = self._write(solved, keyed, present), [], done + 2.0 * half
+            first = self._write(solved, keyed, present, ~np.isin(keyed, begun))
             for part in self._play(solved, passes, played):
-                yield done + (1.0 - done) * part
+                yield done + half * part
+            done += half
+            more = self._needed(solved, played, keyed) if self._at_keys else keyed[:0]
         assert first is not None
+        self.frames = tuple(self.solved[row] for row in keyed.tolist())
 
         armature_object = self._armature_object()
         sheared = rig.notes_on_shear(armature_object, view_layer.depsgraph)
@@ -278,13 +288,39 @@ class BakeJob:
         show(armature_object, rig, self._report)
         settings_of(armature_object).last_bake = self._report.summary()
 
-    def _write(self, solved: "_Solved", rows: IntArray, present: Mapping[str, FloatArray]) -> WriteResult:
+    def _needed(self, solved: "_Solved", played: Sequence[Measured], keyed: IntArray) -> IntArray:
+        """The frame between each pair of keys in which effectors are furthest from where they were solved.
+
+        Those within the deviations of the settings need no key.
+        """
+        settings = settings_of(self._armature_object())
+        deviations = settings.bake_deviation, settings.bake_deviation_angle
+        excess = np.zeros(len(played))
+        for row, shown in enumerate(played):
+            plan, solution = solved.with_plan(row)
+            meant = Measured.solved(plan, solution.errors, float(solved.start(row).scale[0]))
+            for now, was, most in zip(
+                (shown.distances, shown.angles), (meant.distances, meant.angles), deviations, strict=True
+            ):
+                more = np.where(np.isfinite(now) & np.isfinite(was), now - was, 0.0)
+                excess[row] = max(excess[row], float(more.max(initial=0.0)) / most)
+        worst = [a + 1 + int(excess[a + 1 : b].argmax()) for a, b in pairwise(keyed.tolist()) if b > a + 1]
+        return np.array([row for row in worst if excess[row] > 1.0], dtype=np.int64)
+
+    def _write(
+        self,
+        solved: "_Solved",
+        rows: IntArray,
+        present: Mapping[str, FloatArray],
+        breakdowns: BoolArray | None = None,
+    ) -> WriteResult:
         """Key some of the own frames; keys that leave frames out between them are no straight lines.
 
         Args:
             solved: All frames.
             rows: Which, counted from the first.
             present: Rotations in the first frame, from which the keys go on.
+            breakdowns: Which of these keys are breakdowns; none by default.
         """
         if not solved.joints:
             raise IKError(
@@ -297,7 +333,9 @@ class BakeJob:
         some = [replace(own, values=own.values[rows]) for own in keys]
         frames = np.array(self.solved, dtype=np.float64)[rows]
         interpolation = "LINEAR" if len(rows) == len(self.solved) else "BEZIER"
-        written = write_keys(self._armature_object(), frames, some, interpolation=interpolation)
+        written = write_keys(
+            self._armature_object(), frames, some, interpolation=interpolation, breakdowns=breakdowns
+        )
         if not written.keys:
             raise IKError(f"nothing could be keyed: {'; '.join(written.notes)}")
         self._written = tuple(own.channel for own in keys if own.channel not in written.skipped)

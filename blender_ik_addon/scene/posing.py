@@ -25,7 +25,7 @@ from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
 from .armature.poses import evaluated_matrices, write_pose
 from .armature.restoring import PoseSnapshot, set_up_restored_on_error
 from .armature.role_table import recognise_roles
-from .bake_frames import bake_frames, bake_range
+from .bake_frames import BakeFrames, bake_range
 from .baking import BakeJob
 from .character.mirror import MirrorReport, mirror
 from .character.preferring import pose_naturally, prefer_present_pose
@@ -64,6 +64,7 @@ from .rig.states import end_solve, held_from_now
 
 __all__ = [
     "AttachReport",
+    "BakeFrames",
     "BakeJob",
     "BakeReport",
     "EffectorError",
@@ -80,7 +81,6 @@ __all__ = [
     "add_floor",
     "attach_targets",
     "bake",
-    "bake_frames",
     "bake_range",
     "diagnose",
     "follow",
@@ -246,6 +246,7 @@ def bake(
     frames: Iterable[int] | str | None = None,
     *,
     step: int | None = None,
+    at_keys: bool | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> BakeReport:
     """Solve frames and write them as keys into the object's own action.
@@ -254,14 +255,16 @@ def bake(
         frames: Increasing whole frames, or a range: 'SCENE', 'PREVIEW', 'ACTION', 'KEYS' or 'CUSTOM'; by
             default that in the settings. Older keys of the solved channels from the first of them to the last
             are replaced.
-        step: Every which of the frames is keyed, and the last one; all are solved. By default that in the
-            settings for a range, and 1 for frames that are given.
+        step: Every which of the frames is keyed, and the last one; all are solved.
+        at_keys: Whether those are keyed at which targets have keys, and others only where the error between
+            keys exceeds the deviation in the settings. By default step and this are as in the settings for a
+            range, and 1 and False for frames that are given.
         progress: Called with the part done in [0, 1]; what it raises stops the bake.
 
     Raises:
         IKError: Something is missing or cannot be posed; everything is as before then.
     """
-    job = BakeJob(armature_object, frames, step)
+    job = BakeJob(armature_object, frames, step, at_keys=at_keys)
     try:
         while job.step():
             if progress is not None:

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 import bpy
-from bpy.props import EnumProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Object
 
 from ..core.errors import IKError
@@ -444,19 +444,27 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
         options={'SKIP_SAVE'},
     )
 
+    at_keys: BoolProperty(
+        name="At Targets' Keys",
+        description="Key the frames at which targets have keys, and others only where effectors would "
+        "deviate too far; by default as in the settings",
+        options={'SKIP_SAVE'},
+    )
+
     _job: posing.BakeJob
     _timer: Any
 
-    def frames(self, armature: Object) -> tuple[range | str | None, int]:
-        """The frames that were asked for, None for those in the settings, and the step."""
+    def _asked(self, armature: Object) -> dict[str, Any]:
+        """The frames that were asked for, None for those in the settings, and which are keyed."""
         given = [name for name in ("start", "end") if self.properties.is_property_set(name)]
         if len(given) == 1:
             raise IKError(f"Only '{given[0]}' was given: give both start and end, or neither")
         which = self.range if self.properties.is_property_set("range") else None
-        step = self.step if self.properties.is_property_set("step") else settings_of(armature).bake_step
-        if given and which in (None, 'CUSTOM'):
-            return range(self.start, self.end + 1), step
-        return which, step
+        frames = range(self.start, self.end + 1) if given and which in (None, 'CUSTOM') else which
+        settings, is_set = settings_of(armature), self.properties.is_property_set
+        at_keys = self.at_keys if is_set("at_keys") else settings.bake_at_keys and not is_set("step")
+        step = self.step if is_set("step") else settings.bake_step
+        return {"frames": frames, "step": step, "at_keys": at_keys}
 
     def draw(self, context: Context) -> None:
         """Show the options in the redo panel; the ends of the range where they count."""
@@ -467,7 +475,9 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
             column = layout.column(align=True)
             column.prop(self, "start")
             column.prop(self, "end")
-        layout.prop(self, "step")
+        layout.prop(self, "at_keys")
+        if not self.at_keys:
+            layout.prop(self, "step")
 
     def _show_settings(self, armature: Object) -> None:
         """Let the redo panel begin with the settings."""
@@ -476,16 +486,18 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
             self.range = 'CUSTOM' if is_set("start") else settings.bake_range
         if not is_set("start"):
             self.start, self.end = settings.bake_start, settings.bake_end
+        if not is_set("at_keys"):
+            self.at_keys = settings.bake_at_keys and not is_set("step")
         if not is_set("step"):
             self.step = settings.bake_step
 
     def act(self, context: Context, armature: Object) -> set[str]:
         wm = context.window_manager
-        frames, step = self.frames(armature)
+        options = self._asked(armature)
         wm.progress_begin(0, 100)
         try:
             return self.answer(
-                posing.bake(armature, frames, step=step, progress=lambda part: wm.progress_update(100 * part))
+                posing.bake(armature, **options, progress=lambda part: wm.progress_update(100 * part))
             )
         finally:
             wm.progress_end()
@@ -495,7 +507,7 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
             return self.execute(context)
         try:
             armature = require_armature(context)
-            self._job = posing.BakeJob(armature, *self.frames(armature))
+            self._job = posing.BakeJob(armature, **self._asked(armature))
             self._show_settings(armature)
         except IKError as error:
             return refuse(self, error)

@@ -518,7 +518,13 @@ class POISE_PT_bake(_Part, label="Bake Range", order=4):
         column.active = settings.bake_range == 'CUSTOM'
         for name, label in zip(names, ("Frame Start", "End"), strict=False):
             column.prop(owner, name, text=label)
-        layout.prop(settings, "bake_step")
+        layout.prop(settings, "bake_at_keys")
+        if settings.bake_at_keys:
+            column = layout.column(align=True)
+            column.prop(settings, "bake_deviation", text="Deviation")
+            column.prop(settings, "bake_deviation_angle", text="Angle")
+        else:
+            layout.prop(settings, "bake_step")
         layout.prop(settings, "pop_angle")
         if settings.last_bake:
             draw_words(layout.box(), context, f"Last bake: {settings.last_bake}", 'INFO')

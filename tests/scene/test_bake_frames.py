@@ -200,6 +200,48 @@ def test_start_and_end_and_another_range_are_not_both_given(arm: Any):
     assert arm.animation_data is None
 
 
+@pytest.mark.parametrize("way", ["settings", "script", "operator", "command line"])
+def test_keys_where_targets_have_keys_and_breakdowns_where_they_are_needed(arm: Any, way: str):
+    arm.poise.bake_deviation = 0.01
+    if way == "settings":
+        arm.poise.bake_at_keys = True
+        posing.bake(arm)
+    elif way == "script":
+        posing.bake(arm, range(1, 21), at_keys=True)
+    elif way == "operator":
+        bpy.ops.poise.bake(at_keys=True)
+    else:
+        cli.run(["bake", "--at-keys", "--deviation", "10", "--quiet", "--allow-misses"])
+        assert arm.poise.bake_at_keys
+    (frames,) = key_frames(arm)
+    assert {1.0, 2.0, 9.0, 16.0, 20.0} < set(frames) and len(frames) < 20
+    for curve in channelbag_of(arm).fcurves:
+        for key in curve.keyframe_points:
+            animated = round(key.co[0]) in (1, 2, 9, 16, 20)
+            assert key.type == ('KEYFRAME' if animated else 'BREAKDOWN')
+    # Every frame is as near as was asked for; what is out of reach anyway is measured by the other tests.
+    assert max(off_at(arm, frame) for frame in range(1, 21)) < 0.01 + 5e-4
+
+
+def test_a_smaller_deviation_takes_more_keys(arm: Any):
+    counts: list[int] = []
+    for deviation in (1.0, 0.02, 1e-6):
+        arm.poise.bake_deviation = deviation
+        report = posing.bake(arm, 'SCENE', at_keys=True)
+        counts.append(len(report.frames))
+        assert set(report.frames) | set(report.between) == set(range(1, 21))
+        assert float(np.max(report.position_errors_between, initial=0.0)) <= deviation + 5e-4
+    assert counts[0] == 5 and counts == sorted(counts) and counts[-1] == 20
+
+
+def test_targets_without_keys_in_the_range_are_refused(arm: Any):
+    with pytest.raises(IKError, match="no target of 'arm' has keys from frame 30 to 40"):
+        posing.bake(arm, range(30, 41), at_keys=True)
+    assert arm.animation_data is None
+    assert cli.run(["bake", "--step", "2", "--at-keys"]) == cli.REFUSED
+    assert cli.run(["bake", "--deviation", "0"]) == cli.REFUSED
+
+
 def test_keys_outside_the_range_stay_and_those_inside_make_way(arm: Any):
     bone = arm.pose.bones["bone.002"]
     for frame in (-4, 3, 11, 40):
@@ -208,13 +250,16 @@ def test_keys_outside_the_range_stay_and_those_inside_make_way(arm: Any):
     assert (-4.0, 1.0, 11.0, 20.0, 40.0) in key_frames(arm)
 
 
+@pytest.mark.parametrize("at_keys", [False, True])
 @pytest.mark.parametrize("part", [0.2, 0.5, 0.7, 0.9])
-def test_a_bake_with_a_step_that_is_cancelled_leaves_everything_as_it_was(arm: Any, part: float):
+def test_a_bake_with_a_step_that_is_cancelled_leaves_everything_as_it_was(
+    arm: Any, part: float, at_keys: bool
+):
     arm.pose.bones["bone.002"].keyframe_insert("rotation_quaternion", frame=3)
     constraint = arm.pose.bones["bone.001"].constraints.new('COPY_ROTATION')
     constraint.target, constraint.subtarget, constraint.influence = arm, "bone.000", 0.5
     before = pose_record(arm), action_record(arm), bpy.context.scene.frame_current
-    job = posing.BakeJob(arm, 'SCENE', 4)
+    job = posing.BakeJob(arm, 'SCENE', 4, at_keys=at_keys)
     while job.progress < part and job.step():
         pass
     assert part <= job.progress < 1.0

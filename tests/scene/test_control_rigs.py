@@ -397,7 +397,7 @@ def rig_with_ik_controls(*, outside: bool = False) -> Any:
             return sign * point[0], *point[1:]
 
         for name, parent, head, tail in builders.HUMANOID_LEFT:
-            above = parent if parent in centre else parent + side
+            above = parent if parent in centre else f"{parent}{side}"
             bones.append((name + side, above, there(head), there(tail)))
             if name in LIMBS:
                 bones.append((LIMBS[name][1] + side, "root", there(head), there(tail)))

@@ -204,6 +204,16 @@ class POISE_PG_armature(Declared, PropertyGroup):
     bake_step: int = whole("Step", default=1, min=1, soft_max=24)(
         "Every how many frames there is a key; the last frame of the range always has one"
     )
+    bake_at_keys: bool = flag("At Targets' Keys")(
+        "Key the frames at which targets have keys, and set breakdowns between them only where effectors "
+        "would deviate too far"
+    )
+    bake_deviation: float = length(
+        "Deviation", default=0.001, min=1e-6, soft_max=0.1, precision=4, step=0.01
+    )("How far an effector may be from where it was solved to be, in frames between keys")
+    bake_deviation_angle: float = angle(
+        "Angle Deviation", default=radians(0.5), min=1e-6, max=pi, precision=3, step=1
+    )("By how much an effector may be turned from how it was solved to be, in frames between keys")
     bake_start: int = whole("Start Frame", default=1)("First frame to bake")
     bake_end: int = whole("End Frame", default=250)("Last frame to bake")
     live: bool = flag("Live", update=_live_switched)("Keep solving while targets move")
