@@ -70,7 +70,7 @@ def notes_on_smoothing(smoothed: Iterable[Smoothed]) -> tuple[str, ...]:
 def notes_on_between(largest: Iterable[Smoothed]) -> tuple[str, ...]:
     """Write how far targets are missed in frames between keys."""
     texts = _amounts(largest)
-    return (f"between keys targets are missed by up to {texts}: lower the step",) if texts else ()
+    return (f"between keys targets are missed by up to {texts}",) if texts else ()
 
 
 def _amounts(largest: Iterable[Smoothed]) -> str:
