@@ -31,6 +31,7 @@ from bpy.types import Object
 from .core.errors import IKError
 from .core.problem.options import METHODS
 from .scene import posing
+from .scene.bake_frames import RANGES
 from .scene.properties.settings import settings_of
 
 COMMAND: Final = "poise"
@@ -39,7 +40,11 @@ REACHED, MISSED, REFUSED, UNWRITTEN = range(4)
 """Exit codes."""
 INTERRUPTED: Final = 130
 """Exit code after SIGINT, as shells have it: 128 and the number of the signal."""
-SAVED: Final = ("method", "iterations", "tolerance_position", "tolerance_rotation", "smoothness", "pop_angle")
+SAVED: Final = (
+    *("method", "iterations", "tolerance_position", "tolerance_rotation"),
+    *("smoothness", "pop_angle", "bake_range", "bake_step"),
+    *("bake_at_keys", "bake_deviation", "bake_deviation_angle"),
+)
 """Arguments that are settings of the armature object, by the names of these."""
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 """First bytes of a compressed blend file."""
@@ -210,6 +215,21 @@ def _parser() -> argparse.ArgumentParser:
         task.add_argument("--allow-misses", action="store_true", help="exit code 0 even if effectors miss")
     bake.add_argument("--start", type=int, help="first frame; with --end, or as in the file's settings")
     bake.add_argument("--end", type=int, help="last frame")
+    bake.add_argument(
+        "--range",
+        dest="bake_range",
+        type=str.upper,
+        choices=RANGES,
+        metavar=f"{{{','.join(RANGES).lower()}}}",
+        help="range of frames in place of --start and --end; without all of them that of the file",
+    )
+    step = "every how many frames there is a key; the last one always has one"
+    bake.add_argument("--step", dest="bake_step", type=whole, help=step)
+    at_keys = "key the frames at which targets have keys, and others where effectors would deviate too far"
+    bake.add_argument("--at-keys", dest="bake_at_keys", action=argparse.BooleanOptionalAction, help=at_keys)
+    deviation = "with --at-keys, how far effectors may be from where they were solved to be [mm]"
+    bake.add_argument("--deviation", dest="bake_deviation", help=deviation, **length)
+    bake.add_argument("--deviation-angle", dest="bake_deviation_angle", help="the same for angles", **angle)
     smooth = "time over which the motion is smooth, 0 or more"
     bake.add_argument("--smoothness", help=smooth, **seconds)
     flips = "change of a bone's turn that is reported as a flip of the pose"
@@ -271,6 +291,8 @@ def _bake(
     """Solve a range of frames, key it in the armature's own action, and measure it in Blender."""
     if (options.start is None) != (options.end is None):
         raise IKError("give both --start and --end, or neither for the range in the file's settings")
+    if options.start is not None and options.bake_range not in (None, 'CUSTOM'):
+        raise IKError("give --range, or --start and --end, not both")
     frames = None if options.start is None else range(options.start, options.end + 1)
     told = -1
 
@@ -282,7 +304,11 @@ def _bake(
             told = percent
             _say(f"{percent} %")
 
-    return posing.bake(armature_object, frames, progress=progress)
+    settings = settings_of(armature_object)  # as given, or as saved
+    at_keys = settings.bake_at_keys and options.bake_step is None
+    if options.bake_at_keys and options.bake_step is not None:
+        raise IKError("give --step or --at-keys, not both")
+    return posing.bake(armature_object, frames, step=settings.bake_step, at_keys=at_keys, progress=progress)
 
 
 # Whether something can be written
@@ -466,6 +492,9 @@ def _as_json(
         content |= {name: list(getattr(report, name)) for name in ("frames", "statuses", "branches")}
         content |= {name: getattr(report, name) for name in ("action", "keys", "keys_replaced")}
         content["iterations"] = report.iterations.tolist()
+        content["between"] = list(report.between)
+        for name in ("position_errors_between", "rotation_errors_between"):
+            content[name] = [_numbers(row) for row in getattr(report, name).tolist()]
         content["smoothing"] = [
             {
                 "name": added.name,

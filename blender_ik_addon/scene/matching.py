@@ -33,7 +33,7 @@ from .armature.restoring import (
     restore_frame,
     set_up_restored_on_error,
 )
-from .baking import checked_frames
+from .bake_frames import checked_frames
 from .character.preferring import beyond_limits, prefer_present_pose
 from .effectors.effectors import check_present, label_of, lacks_target, target_of
 from .effectors.entries import match_target
@@ -88,7 +88,7 @@ def snap_targets(
             everything is as before then.
     """
     check_present(armature_object)
-    numbers = None if frames is None else checked_frames(armature_object, frames)
+    numbers = None if frames is None else checked_frames(frames)
     rows, notes = _able(armature_object, effectors, moved=True, keyed=numbers is not None)
     entries: Any = settings_of(armature_object).effectors
     rows.sort(key=lambda row: depth(entries[row].target))  # children go where their parents go

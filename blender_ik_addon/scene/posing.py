@@ -3,12 +3,14 @@
 
 A solve reads all that it needs, solves without a call into Blender, then writes. A bake reads the targets and
 the fixed channels of all frames, solves the sequence, writes the keys in bulk, and then plays them back to
-measure, in Blender's own matrices, how far every effector is from its target.
+measure, in Blender's own matrices, how far every effector is from its target. Both solve, write and measure
+again while constraints or drivers move bones of the chains (`driven_bones.Passes`).
 
 Everywhere `armature_object` is an armature object with effectors; its targets are read from `depsgraph`, by
 default that of the context.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -17,12 +19,14 @@ from bpy.types import Depsgraph, Object
 
 from ..core import Diagnosis, IKError, Status, solve
 from ..core.explain.diagnosis import diagnose as diagnosis_of
+from ..core.solve.sequence import SequenceJob
 from .armature.armature import check_editable
 from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
 from .armature.poses import evaluated_matrices, write_pose
 from .armature.restoring import PoseSnapshot, set_up_restored_on_error
 from .armature.role_table import recognise_roles
-from .baking import BakeJob, bake_range
+from .bake_frames import BakeFrames, bake_range
+from .baking import BakeJob
 from .character.mirror import MirrorReport, mirror
 from .character.preferring import pose_naturally, prefer_present_pose
 from .character.preset_files import preset_names, preset_path
@@ -46,6 +50,7 @@ from .effectors.entries import (
 from .effectors.masses import MassReport, MeshReport, measure_meshes, own_masses, remove_masses
 from .effectors.transforms import AttachReport, attach_targets, staying_behind
 from .kinds.frame_data import orientations
+from .live.driven_bones import Passes
 from .live.following import follow_until_rest
 from .live.machine import Trigger
 from .matching import MatchReport, key_targets, snap_targets
@@ -53,12 +58,13 @@ from .properties.settings import settings_of
 from .reports import counted
 from .rig.keying import key_pose
 from .rig.live_state import note_posed
-from .rig.reports import ANSWERED, BakeReport, EffectorError, Report, effector_errors, show, solver_reasons
+from .rig.reports import BakeReport, EffectorError, Report, effector_errors, show, solver_reasons
 from .rig.rig import Rig
 from .rig.states import end_solve, held_from_now
 
 __all__ = [
     "AttachReport",
+    "BakeFrames",
     "BakeJob",
     "BakeReport",
     "EffectorError",
@@ -122,27 +128,37 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     rig = Rig.read(armature_object, depsgraph)
     rig = replace(rig, effectors=held_from_now(armature_object, rig.effectors, depsgraph))
     frames = rig.read_frame(armature_object, depsgraph)
-    plan = rig.plan(frames)
-    problem = plan.problem
-    solution = solve(problem, frames.pose[0], rig.solver_options(armature_object, frames.largest_scale))
+    plan, options = rig.plan(frames), rig.solver_options(armature_object, frames.largest_scale)
+    solution, iterations = solve(plan.problem, frames.pose[0], options), 0
+    passes, within = Passes(rig, frames, slice(0, 1)), rig.tolerances(armature_object)
     notes = (*rig.notes, *rig.notes_on_limits(frames), *rig.notes_on_shear(armature_object, depsgraph))
     before = PoseSnapshot.take(armature_object)
     try:
-        write_pose(armature_object, rig.armature, solution.pose, problem.moving_joints)
-        note_posed(armature_object)
-        depsgraph.update()
-        measured = rig.measure(armature_object, depsgraph, frames)
+        while True:
+            iterations += solution.iterations
+            write_pose(armature_object, rig.armature, solution.pose, plan.problem.moving_joints)
+            note_posed(armature_object)
+            depsgraph.update()
+            shown = rig.shown(armature_object, depsgraph)
+            measured = rig.measure(armature_object, depsgraph, frames, shown)
+            passes.note(0, shown, measured, plan, solution, frames.largest_scale)
+            if passes.rest(within):
+                break
+            passes.again([solution])
+            plan = rig.plan(passes.frames)
+            job = SequenceJob(plan.problem, passes.frames.pose, options, near=passes.near)
+            deque(job.run(), maxlen=0)
+            solution = job.solution().frame(0)
     except BaseException:
         before.restore(armature_object)
         raise
     whys = solver_reasons(rig, frames, plan, [error.why for error in solution.errors])
-    if rig.armature.driven.intersection(rig.chains):  # the solver had met what it knows no reason for
-        whys = [why or ANSWERED for why in whys]
+    whys = [why or moved for why, moved in zip(whys, passes.reasons(0, within), strict=True)]
     errors = effector_errors(armature_object, rig, measured, whys)
-    how = f" after {counted(solution.iterations, 'iteration')}"
-    report = Report.of(errors, solution.status, solution.iterations, notes, how=how)
+    how = f" after {counted(iterations, 'iteration')}"
+    report = Report.of(errors, solution.status, iterations, notes, how=how)
     if not report.reached and solution.status is Status.MAX_ITERATIONS:
-        more = f"; stopped after {solution.iterations} iterations while still moving: raise Iterations"
+        more = f"; stopped after {iterations} iterations while still moving: raise Iterations"
         report = replace(report, message=report.message + more)
     show(armature_object, rig, report)
     bones = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
@@ -227,21 +243,28 @@ def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Dia
 
 def bake(
     armature_object: Object,
-    frames: Iterable[int] | None = None,
+    frames: Iterable[int] | str | None = None,
     *,
+    step: int | None = None,
+    at_keys: bool | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> BakeReport:
     """Solve frames and write them as keys into the object's own action.
 
     Args:
-        frames: Increasing whole frames; by default the range in the settings. Older keys of the solved
-            channels from the first of them to the last are replaced.
+        frames: Increasing whole frames, or a range: 'SCENE', 'PREVIEW', 'ACTION', 'KEYS' or 'CUSTOM'; by
+            default that in the settings. Older keys of the solved channels from the first of them to the last
+            are replaced.
+        step: Every which of the frames is keyed, and the last one; all are solved.
+        at_keys: Whether those are keyed at which targets have keys, and others only where the error between
+            keys exceeds the deviation in the settings. By default step and this are as in the settings for a
+            range, and 1 and False for frames that are given.
         progress: Called with the part done in [0, 1]; what it raises stops the bake.
 
     Raises:
         IKError: Something is missing or cannot be posed; everything is as before then.
     """
-    job = BakeJob(armature_object, frames)
+    job = BakeJob(armature_object, frames, step, at_keys=at_keys)
     try:
         while job.step():
             if progress is not None:

@@ -51,7 +51,7 @@ def notes_on_branches(pops: Iterable[Pop]) -> tuple[str, ...]:
 
 
 class Smoothed(NamedTuple):
-    """How much smoothness adds to the miss of an effector."""
+    """An amount in a frame: how much smoothness adds to the miss of an effector, or the miss itself."""
 
     name: str
     frame: int
@@ -63,11 +63,22 @@ class Smoothed(NamedTuple):
 
 def notes_on_smoothing(smoothed: Iterable[Smoothed]) -> tuple[str, ...]:
     """Write how much smoothness adds to the misses."""
-    texts = [
+    texts = _amounts(smoothed)
+    return (f"smoothness adds up to {texts} to the misses",) if texts else ()
+
+
+def notes_on_between(largest: Iterable[Smoothed]) -> tuple[str, ...]:
+    """Write how far targets are missed in frames between keys."""
+    texts = _amounts(largest)
+    return (f"between keys targets are missed by up to {texts}",) if texts else ()
+
+
+def _amounts(largest: Iterable[Smoothed]) -> str:
+    """Write amounts with effector and frame."""
+    return " and ".join(
         f"{(angle_text if own.angular else length_text)(own.amount)} ({own.name}, frame {own.frame})"
-        for own in smoothed
-    ]
-    return (f"smoothness adds up to {' and '.join(texts)} to the misses",) if texts else ()
+        for own in largest
+    )
 
 
 def sentences(*texts: str) -> str:

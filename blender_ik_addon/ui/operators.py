@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 import bpy
-from bpy.props import EnumProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Object
 
 from ..core.errors import IKError
@@ -25,7 +25,7 @@ from ..scene.kinds.kinds import KINDS
 from ..scene.properties.effector_properties import KIND_ITEMS, STATE_ITEMS, POISE_PG_effector
 from ..scene.properties.naming import note_name
 from ..scene.properties.overrides import only_own
-from ..scene.properties.settings import settings_of
+from ..scene.properties.settings import RANGE_ITEMS, settings_of
 from ..scene.reports import counted, sentences
 from .acting import (
     ArmatureOperator,
@@ -418,34 +418,86 @@ class POISE_OT_solve_pose(EffectorOperator, label="Solve Pose"):
         return self.answer(posing.solve_pose(armature, context.evaluated_depsgraph_get()))
 
 
-def _frame(which: str, name: str, default: int) -> Any:
-    """An end of the range; hidden, because the redo panel would bake everything again at each touch."""
-    description = f"{which} frame to bake; without start and end, the range in the settings"
-    return IntProperty(name=name, description=description, default=default, options={'HIDDEN', 'SKIP_SAVE'})
+def _frame(name: str, which: str, default: int) -> Any:
+    """An end of the range."""
+    description = f"{which} frame to bake, of the range Custom; without start and end, that in the settings"
+    return IntProperty(name=name, description=description, default=default, options={'SKIP_SAVE'})
 
 
 class POISE_OT_bake(EffectorOperator, label="Bake"):
     """Solve every frame and key the solved bones; Escape cancels and restores everything"""
 
-    start: _frame("First", "Start Frame", 1)
-    end: _frame("Last", "End Frame", 250)
+    range: EnumProperty(
+        name="Range",
+        description="Frames to bake; by default the range in the settings",
+        items=RANGE_ITEMS,
+        options={'SKIP_SAVE'},
+    )
+    start: _frame("Start Frame", "First", 1)
+    end: _frame("End Frame", "Last", 250)
+    step: IntProperty(
+        name="Step",
+        description="Every how many frames there is a key; by default the step in the settings",
+        default=1,
+        min=1,
+        soft_max=24,
+        options={'SKIP_SAVE'},
+    )
+
+    at_keys: BoolProperty(
+        name="At Targets' Keys",
+        description="Key the frames at which targets have keys, and others only where effectors would "
+        "deviate too far; by default as in the settings",
+        options={'SKIP_SAVE'},
+    )
 
     _job: posing.BakeJob
     _timer: Any
 
-    def frames(self) -> range | None:
-        """The frames that were asked for; None for those in the settings."""
+    def _asked(self, armature: Object) -> dict[str, Any]:
+        """The frames that were asked for, None for those in the settings, and which are keyed."""
         given = [name for name in ("start", "end") if self.properties.is_property_set(name)]
         if len(given) == 1:
             raise IKError(f"Only '{given[0]}' was given: give both start and end, or neither")
-        return range(self.start, self.end + 1) if given else None
+        which = self.range if self.properties.is_property_set("range") else None
+        frames = range(self.start, self.end + 1) if given and which in (None, 'CUSTOM') else which
+        settings, is_set = settings_of(armature), self.properties.is_property_set
+        at_keys = self.at_keys if is_set("at_keys") else settings.bake_at_keys and not is_set("step")
+        step = self.step if is_set("step") else settings.bake_step
+        return {"frames": frames, "step": step, "at_keys": at_keys}
+
+    def draw(self, context: Context) -> None:
+        """Show the options in the redo panel; the ends of the range where they count."""
+        layout: Any = self.layout
+        layout.use_property_split = True
+        layout.prop(self, "range")
+        if self.range == 'CUSTOM':
+            column = layout.column(align=True)
+            column.prop(self, "start")
+            column.prop(self, "end")
+        layout.prop(self, "at_keys")
+        if not self.at_keys:
+            layout.prop(self, "step")
+
+    def _show_settings(self, armature: Object) -> None:
+        """Let the redo panel begin with the settings."""
+        settings, is_set = settings_of(armature), self.properties.is_property_set
+        if not is_set("range"):
+            self.range = 'CUSTOM' if is_set("start") else settings.bake_range
+        if not is_set("start"):
+            self.start, self.end = settings.bake_start, settings.bake_end
+        if not is_set("at_keys"):
+            self.at_keys = settings.bake_at_keys and not is_set("step")
+        if not is_set("step"):
+            self.step = settings.bake_step
 
     def act(self, context: Context, armature: Object) -> set[str]:
         wm = context.window_manager
+        options = self._asked(armature)
         wm.progress_begin(0, 100)
         try:
             return self.answer(
-                posing.bake(armature, self.frames(), progress=lambda part: wm.progress_update(100 * part))
+                posing.bake(armature, **options, progress=lambda part: wm.progress_update(100 * part))
             )
         finally:
             wm.progress_end()
@@ -454,7 +506,9 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
         if bpy.app.background or context.window is None:  # nobody there to press Escape
             return self.execute(context)
         try:
-            self._job = posing.BakeJob(require_armature(context), self.frames())
+            armature = require_armature(context)
+            self._job = posing.BakeJob(armature, **self._asked(armature))
+            self._show_settings(armature)
         except IKError as error:
             return refuse(self, error)
         wm = context.window_manager

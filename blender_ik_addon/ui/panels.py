@@ -504,19 +504,27 @@ class POISE_PT_solver(_Part, label="Solver", order=3):
 
 
 class POISE_PT_bake(_Part, label="Bake Range", order=4):
-    """Frames of a bake, the pop angle, and the report of the last bake."""
+    """Range and step of a bake, the pop angle, and the report of the last bake."""
 
     def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
         layout = fields_of(layout)
-        layout.prop(settings, "use_scene_range")
+        layout.prop(settings, "bake_range")
+        owner, names = {
+            'SCENE': (context.scene, ("frame_start", "frame_end")),
+            'PREVIEW': (context.scene, ("frame_preview_start", "frame_preview_end")),
+            'CUSTOM': (settings, ("bake_start", "bake_end")),
+        }.get(settings.bake_range, (None, ()))
         column = layout.column(align=True)
-        column.active = not settings.use_scene_range
-        if settings.use_scene_range:
-            column.prop(context.scene, "frame_start", text="Frame Start")
-            column.prop(context.scene, "frame_end", text="End")
+        column.active = settings.bake_range == 'CUSTOM'
+        for name, label in zip(names, ("Frame Start", "End"), strict=False):
+            column.prop(owner, name, text=label)
+        layout.prop(settings, "bake_at_keys")
+        if settings.bake_at_keys:
+            column = layout.column(align=True)
+            column.prop(settings, "bake_deviation", text="Deviation")
+            column.prop(settings, "bake_deviation_angle", text="Angle")
         else:
-            column.prop(settings, "bake_start", text="Frame Start")
-            column.prop(settings, "bake_end", text="End")
+            layout.prop(settings, "bake_step")
         layout.prop(settings, "pop_angle")
         if settings.last_bake:
             draw_words(layout.box(), context, f"Last bake: {settings.last_bake}", 'INFO')

@@ -92,6 +92,8 @@ class Motion:
         times: FloatArray,
         options: SolverOptions,
         tolerance: FloatArray,
+        *,
+        far: bool = True,
     ) -> None:
         """Prepare.
 
@@ -101,7 +103,9 @@ class Motion:
             times: Of the frames, rising, (F,) [s].
             options: Smoothness τ [s], above 0, how exactly, and how many restarts there are.
             tolerance: Largest error at which each task counts as reached, (T,) [m] or [rad].
+            far: Whether the minimum may be far from the start; otherwise all frames are solved at once.
         """
+        self._far = far
         self._energy, self._start = energy, values
         self._times, self._options, self._reached = times, options, tolerance
         self.values: FloatArray = values.copy()
@@ -118,7 +122,7 @@ class Motion:
     def run(self) -> Iterator[float]:
         """Minimise the energy; gives the part done in (0, 1] after each iteration."""
         frames = len(self._times)
-        spacings = [spacing for spacing in SPACINGS if frames >= 2 * spacing]
+        spacings = [spacing for spacing in SPACINGS if self._far and frames >= 2 * spacing]
         # All frames count twice, and so do those farthest apart.
         work = 2.0 + sum(1.0 / spacing for spacing in (*spacings[:1], *spacings))
         done = 0.0
@@ -149,7 +153,9 @@ class Motion:
         for window in windows(times, self._options.smoothness):
             first = window.frames.start + window.fixed
             begin, end = (done + 2.0 * np.array([first, window.kept]) / frames) / work
-            yield from _progress(self._solve(window, far=not spacings), float(begin), float(end))
+            yield from _progress(
+                self._solve(window, far=self._far and not spacings), float(begin), float(end)
+            )
             self.finished = window.kept
             yield float(end)
 

@@ -179,6 +179,7 @@ class SequenceJob:
         times: FloatArray | None = None,
         own: slice | None = None,
         cyclic: bool | None = None,
+        near: Pose | None = None,
     ) -> None:
         """Prepare.
 
@@ -192,6 +193,9 @@ class SequenceJob:
                 that meet their targets already stay as they are. Where none of them do and the own frames
                 are a loop, the context is left out.
             cyclic: As for `solve_sequence`.
+            near: Poses near the solution, (F, n, 6), from which the descent begins in place of `poses`. What
+                channels prefer, and all that is fixed, is still that of `poses`. No other poses are searched
+                for.
 
         Raises:
             IKError: As `solve_sequence`.
@@ -207,7 +211,9 @@ class SequenceJob:
         self._skeleton = problem.skeleton
         self._system = assemble(problem, poses)
         self._start = self._system.mechanism.values(poses)
-        self._values: FloatArray = self._start.copy()
+        self._near = None if near is None else self._system.mechanism.values(near)
+        """Values from which the descent begins, (F, nv); None where these are `_start`."""
+        self._values: FloatArray = self._begin.copy()
         self._times = np.arange(frames) / FRAME_RATE if times is None else np.asarray(times, dtype=np.float64)
         self._own = slice(0, frames) if own is None else own
         self._alone: FloatArray | None = None
@@ -216,6 +222,11 @@ class SequenceJob:
         self._settled = np.zeros(frames, dtype=np.bool_)
         self._finished = 0
         """Number of first frames that are solved."""
+
+    @property
+    def _begin(self) -> FloatArray:
+        """Where the descent begins, (F, nv)."""
+        return self._start if self._near is None else self._near
 
     def run(self) -> Iterator[float]:
         """Solve; gives the part done in (0, 1] now and then."""
@@ -229,7 +240,9 @@ class SequenceJob:
             yield from self._one_by_one(range(frames))
         else:
             begun = 0.0
-            if self._system.alternatives:
+            if self._system.alternatives and self._near is not None:
+                self._system = self._system.taking(self._system.nearest(self._system.place(self._near)))
+            elif self._system.alternatives:
                 yield from self._choose()
                 begun = 0.5
             if self._motion and frames > 1 and self._options.smoothness > 0.0:
@@ -245,9 +258,10 @@ class SequenceJob:
         """Solve frames one after the other, those of a motion each from the one before it."""
         for frame in frames:
             system = self._system.select(np.array([frame]))
-            start = self._values[frame - 1] if self._motion and frame else self._start[frame]
+            follows = self._near is None and self._motion and frame
+            start = self._values[frame - 1] if follows else self._begin[frame]
             pose = system.mechanism.with_values(self._poses[frame], start)
-            solution = run(solving(system, pose, self._options))
+            solution = run(solving(system, pose, self._options, far=self._near is None))
             self._values[frame] = system.mechanism.values(solution.pose)
             self._iterations[frame], self._settled[frame] = (
                 solution.iterations,
@@ -287,7 +301,7 @@ class SequenceJob:
             rounds, frames = np.divmod(np.arange(-more, end - begin + 1 + more), end - begin)
             frames += begin
             times = times[frames] + rounds * period
-        start = energy.unwound(self._start)
+        start = energy.unwound(self._begin)
         if stays.any():
             start = np.where(stays[:, None], self._start, start)
             energy = energy.within(*(np.where(stays[:, None], start, bound) for bound in (-np.inf, np.inf)))
@@ -297,6 +311,7 @@ class SequenceJob:
             times,
             options,
             tolerances(self._system, options),
+            far=self._near is None,
         )
         own = self._own if loop else slice(0, len(self._values))
         count = own.stop - own.start
@@ -349,7 +364,9 @@ class SequenceJob:
         system = self._system.select(frames)
         start = self._start[frames]
         energy = Energy(system, start, posture=options.preferred_pose)
-        found = run(searching(energy, energy.unwound(start), options, tolerances(system, options)))
+        begin = energy.unwound(self._begin[frames])
+        far = self._near is None
+        found = run(searching(energy, begin, options, tolerances(system, options), far=far))
         self._values[frames], self._settled[frames] = found.values, found.settled
         self._iterations[frames] = found.iterations
         self._finished = int(frames[-1]) + 1

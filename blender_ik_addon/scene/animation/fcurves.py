@@ -20,7 +20,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...core.arrays import FloatArray, frozen
+from ...core.arrays import BoolArray, FloatArray, frozen
 from ...core.errors import IKError
 from ..compat import new_grouped_curve
 from ..reports import in_a_row
@@ -250,16 +250,23 @@ def assign_keys(curve: bpy.types.FCurve, keys: KeyArrays) -> None:
         points.foreach_set(attribute, buffer.reshape(-1))
 
 
-def new_keys(frames: FloatArray, values: FloatArray) -> KeyArrays:
-    """Return linear keys with auto-clamped handles."""
+def new_keys(
+    frames: FloatArray,
+    values: FloatArray,
+    interpolation: str = "LINEAR",
+    breakdowns: BoolArray | None = None,
+) -> KeyArrays:
+    """Return keys with auto-clamped handles."""
     co = np.stack([frames, values], axis=1).astype(np.float32)  # (F, 2)
     keys: dict[str, npt.NDArray[Any]] = dict.fromkeys(POINTS, co)  # fcurve.update() places the handles
     properties: Any = bpy.types.Keyframe.bl_rna.properties
-    for attribute, value in _NEW_KEY.items():
+    for attribute, value in {**_NEW_KEY, "interpolation": interpolation}.items():
         keys[attribute] = _buffer(attribute, len(co))
         keys[attribute][:] = (
             properties[attribute].enum_items[value].value if isinstance(value, str) else value
         )
+    if breakdowns is not None:
+        keys["type"][breakdowns] = properties["type"].enum_items["BREAKDOWN"].value
     return keys
 
 
@@ -365,9 +372,14 @@ class WriteResult:
 
 
 def write_keys(
-    armature_object: bpy.types.Object, frames: npt.ArrayLike, channel_keys: Sequence[ChannelKeys]
+    armature_object: bpy.types.Object,
+    frames: npt.ArrayLike,
+    channel_keys: Sequence[ChannelKeys],
+    *,
+    interpolation: str = "LINEAR",
+    breakdowns: BoolArray | None = None,
 ) -> WriteResult:
-    """Write linear keys into the object's own action slot, in bulk; make action and slot where there is none.
+    """Write keys into the object's own action slot, in bulk; make action and slot where there is none.
 
     Keys of the written channels from the first frame to the last are replaced; keys outside, and all other
     channels, slots and actions stay.
@@ -376,6 +388,8 @@ def write_keys(
         armature_object: The object whose action is written; the data paths start from it.
         frames: (F,) increasing [frames].
         channel_keys: Channels with (F,) values each, every channel once.
+        interpolation: From each key to the next.
+        breakdowns: Which keys are breakdowns, (F,); none by default.
 
     Raises:
         IKError: See `check_keyable`; or a curve holds samples. Nothing is changed then.
@@ -410,7 +424,7 @@ def write_keys(
     replaced = 0
     for keys in written:
         curve = curves.get(keys.channel)
-        new = new_keys(times, keys.values)
+        new = new_keys(times, keys.values, interpolation, breakdowns)
         if curve is None:
             curve = new_curve(channelbag, keys)
         else:

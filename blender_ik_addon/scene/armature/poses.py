@@ -6,7 +6,7 @@ kinematics of a pose that was read equals `PoseBone.matrix` on the evaluated obj
 its own rotation mode, by the representation that is nearest to what it has.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import bpy
@@ -33,6 +33,7 @@ def read_pose(
     *,
     reference: Pose | None = None,
     depsgraph: Depsgraph | None = None,
+    bones: Collection[str] | None = None,
 ) -> Pose:
     """Read the present pose, one frame, in the skeleton's rotation orders.
 
@@ -42,6 +43,8 @@ def read_pose(
         reference: Angles of quaternion, axis-angle and driven bones are those inside the limits, if there are
             any, and of these the nearest to this pose; by default to no rotation.
         depsgraph: Where driven bones are evaluated; by default that of the context.
+        bones: Those whose poses matter, by default all: other driven bones are read as their own channels
+            say, which takes less time.
 
     Raises:
         IKError: Bones or their rotation modes are not those of `armature` any more, or a channel of one is
@@ -63,11 +66,12 @@ def read_pose(
         channels[four, 3:] = euler_within(
             matrices, skeleton.orders[four], lower[four], upper[four], near[four]
         )
-    if armature.driven_by:
-        driven = np.array([skeleton.index(name) for name in armature.driven_by])
-        matrices = _shown_matrices(armature_object, armature, depsgraph)
+    decided = [name for name in armature.driven_by if bones is None or name in bones]
+    if decided:
+        driven = np.array([skeleton.index(name) for name in decided])
+        shown = with_parents(skeleton, _shown_matrices(armature_object, armature, depsgraph), driven)
         near = channels[:, 3:] if reference is None else near
-        channels[driven], scale[driven] = decided_channels(skeleton, matrices, driven, near[driven])
+        channels[driven], scale[driven] = decided_channels(skeleton, shown, driven, near[driven])
     known = np.isfinite(channels).all(axis=1) & np.isfinite(scale).all(axis=1)
     if not known.all():
         nowhere = [skeleton.names[joint] for joint in np.flatnonzero(~known).tolist()]
@@ -78,15 +82,26 @@ def read_pose(
     return Pose(channels, scale)
 
 
+def with_parents(skeleton: Skeleton, matrices: FloatArray, joints: IntArray) -> FloatArray:
+    """Return the matrices (n, 4, 4) of joints (k,), and those of their parents, (k, 2, 4, 4)."""
+    return np.stack([matrices[joints], matrices[skeleton.parents[joints]]], axis=1)  # a root has any
+
+
 def decided_channels(
-    skeleton: Skeleton, matrices: FloatArray, joints: IntArray, near: FloatArray
+    skeleton: Skeleton, shown: FloatArray, joints: IntArray, near: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the channels (k, 6) and the scale (k, 3) that put joints (k,) where matrices (n, 4, 4) say.
+    """Return the channels (k, 6) and the scale (k, 3) that put joints (k,) where they are shown.
 
     Angles are those inside the limits, if there are any, and of these the nearest to `near`, (k, 3); a joint
     without orientation has those of `near`.
+
+    Args:
+        skeleton: With the joints.
+        shown: As by `with_parents`, (k, 2, 4, 4).
+        joints: Which; those of several frames one after the other.
+        near: Angles (k, 3).
     """
-    translation, own = _own_transforms(skeleton, matrices, joints)
+    translation, own = _own_transforms(skeleton, shown, joints)
     rotation, known = _rotation_part(own)
     orders = skeleton.orders[joints]
     rotation[~known] = matrix_from_euler(near[~known], orders[~known])
@@ -132,24 +147,21 @@ def evaluated_matrices(evaluated_object: Object, armature: Armature) -> FloatArr
     return np.swapaxes(read_all(pose.bones, "matrix", 4, 4)[order], 1, 2)  # column-major
 
 
-def _own_transforms(
-    skeleton: Skeleton, matrices: FloatArray, joints: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the translation (k, 3) and the rotation with scale (k, 3, 3) of joints (k,) that are posed."""
+def _own_transforms(skeleton: Skeleton, shown: FloatArray, joints: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the translation (k, 3) and the rotation with scale (k, 3, 3) of joints (k,) that are shown."""
+    posed, above = shown[:, 0], shown[:, 1]
     linear, translation_axes = np.empty((2, len(joints), 3, 3))
     origin, post_scale = np.empty((len(joints), 3)), np.ones((len(joints), 3))
     plain = skeleton.inherit_rotation & (skeleton.inherit_scale == 0) & skeleton.local_location
     simple = (plain & (skeleton.parents >= 0))[joints]  # all at once; a generated rig has hundreds of these
-    inherited = matrices[skeleton.parents[joints[simple]]] @ skeleton.rest[joints[simple]]
+    inherited = above[simple] @ skeleton.rest[joints[simple]]
     linear[simple] = translation_axes[simple] = inherited[:, :3, :3]
     origin[simple] = inherited[:, :3, 3]
-    for row in np.flatnonzero(~simple):
-        joint = int(joints[row])
-        parent = int(skeleton.parents[joint])
-        given = parent_transform(skeleton, joint, None if parent < 0 else matrices[parent])
-        linear[row], origin[row] = given.linear, given.origin
-        translation_axes[row], post_scale[row] = given.translation, given.post_scale
-    posed = matrices[joints]
+    for joint in np.unique(joints[~simple]).tolist():
+        rows = joints == joint
+        given = parent_transform(skeleton, joint, above[rows] if skeleton.parents[joint] >= 0 else None)
+        linear[rows], origin[rows] = given.linear, given.origin
+        translation_axes[rows], post_scale[rows] = given.translation, given.post_scale
     translation = np.linalg.pinv(translation_axes) @ (posed[:, :3, 3] - origin)[..., None]
     post_scale[np.abs(post_scale) <= NO_SCALE] = 1.0
     return translation[..., 0], np.linalg.pinv(linear) @ (posed[:, :3, :3] / post_scale[:, None, :])
@@ -181,7 +193,7 @@ def sheared_bones(
         return ()
     matrices = _shown_matrices(armature_object, armature, depsgraph)
     joints = np.array([skeleton.index(name) for name in names])
-    own = _own_transforms(skeleton, matrices, joints)[1]
+    own = _own_transforms(skeleton, with_parents(skeleton, matrices, joints), joints)[1]
     lengths = np.linalg.norm(own, axis=1, keepdims=True)
     unit = own / np.where(lengths > NO_SCALE, lengths, 1.0)
     cosines = np.abs(np.swapaxes(unit, 1, 2) @ unit)[:, [0, 0, 1], [1, 2, 2]].max(1)

@@ -8,7 +8,7 @@ what is missing, uses the bones of the table, and changes nothing else.
 
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import bpy
@@ -37,6 +37,7 @@ from ..properties.naming import follow_names
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
 from ..rig.rig import notes_on_bones
+from .ik_controls import control_of, pole_of
 from .preferring import prefer_present_pose, widen_limits, widen_to_action
 
 LEAST_CONFIDENCE: Final = 0.5
@@ -154,6 +155,8 @@ class Part:
     at_tail: bool = False
     """Whether the end of the bone gets the effector: there is no hand or foot below it."""
     state: str = 'REACH'
+    is_control: bool = False
+    """Whether the joint is a control of a limb that the rig's own IK decides, and leaves its place."""
 
 
 def body_parts(skeleton: Skeleton, character: Character, *, poles: bool) -> tuple[Part, ...]:
@@ -194,6 +197,38 @@ def _parts_of(skeleton: Skeleton, character: Character, limb: Limb, poles: bool)
         yield Part(named(what), what, middle, 'POLE', 3, limb)
 
 
+def _on_controls(armature_object: Object, parts: Sequence[Part], notes: list[str]) -> tuple[Part, ...]:
+    """Return the parts; those of limbs that the rig's own IK decides with its controls, or left out."""
+    armature = read_armature(armature_object)
+    names, parents = armature.skeleton.names, armature.skeleton.parents
+    found: list[Part] = []
+    controls: list[str] = []
+    for part in parts:
+        # The bone above says where a bone is; the bone itself may still turn.
+        deciding = {int(parents[part.joint])} & set(part.limb.joints) or {part.joint}
+        deciding |= {part.joint} if part.kind == 'ORIENTATION' else set()
+        if not armature.driven.issuperset(names[joint] for joint in deciding):
+            found.append(part)
+            continue
+        is_pole = part.kind == 'POLE'
+        if is_pole:
+            control = pole_of(armature_object, armature, part.limb.joints)
+        else:
+            control = control_of(armature_object, armature, part.joint)
+        if control is not None:
+            controls.append(names[control])
+            kind = 'POSITION' if is_pole else part.kind
+            found.append(replace(part, joint=control, kind=kind, at_tail=False, is_control=True))
+        else:
+            notes.append(
+                f"{part.name}: {armature.driven_by[names[max(deciding)]]} decides {names[max(deciding)]!r}, "
+                "and no control of it was found that may be moved, so it has no target"
+            )
+    if controls:
+        notes.append(f"the rig's own IK decides limbs: their controls have the targets: {listed(controls)}")
+    return tuple(found)
+
+
 def _stands(limb: Limb) -> bool:
     """Whether a body stands on a limb."""
     return LIMB_PARTS.get(limb.kind) is _FOOT
@@ -229,7 +264,7 @@ def setup_character(
         character, notes = read_character(armature_object, skeleton)
         if not len(settings.roles):
             write_table(armature_object, rows_of(character))
-        parts = body_parts(skeleton, character, poles=poles)
+        parts = _on_controls(armature_object, body_parts(skeleton, character, poles=poles), notes)
         above = sorted({joint for part in parts for joint in skeleton.ancestors(part.joint)})
         chains = [skeleton.names[joint] for joint in above]
         if controls:
@@ -309,6 +344,10 @@ def _hold(
         if bone.parent is not None and not bone.bone.use_connect and not any(bone.lock_location):
             own_limits(armature_object, bone.name).may_move = True
             held += sorted(set(skeleton.ancestors(hips.joint)[1:]) - roles)
+    for part in parts:
+        if part.is_control:
+            own_limits(armature_object, skeleton.names[part.joint]).may_move = True
+            between.discard(part.joint)
     held += sorted(joint for joint in between if skeleton.parents[joint] >= 0)
     names = tuple(dict.fromkeys(skeleton.names[joint] for joint in held))
     for name in names:

@@ -9,23 +9,36 @@ x = g(x) again and again creeps there, or goes to and fro.
 With f = g(x) − x of the solves so far, the next x is that of [Anderson1965] (see [WalkerNi2011] eq. 2.1, with
 β = 1): γ = argmin |f_k − ΔF γ|, x_{k+1} = g_k − ΔG γ, where ΔF, ΔG have the differences of one solve to the
 next. For one bone that moves along one way it is the secant method.
+
+Solve and Bake repeat in passes over all their frames (`Passes`), live mode with the updates of the scene
+(`DrivenBones`).
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 from bpy.types import Depsgraph, Object
 
+from ...core import Pose, Solution
+from ...core.amounts import angle_text, length_text
 from ...core.arrays import FloatArray, IntArray
-from ..armature.poses import decided_channels, evaluated_matrices
+from ..armature.poses import decided_channels, with_parents
+from ..kinds.frame_data import FrameData
+from ..kinds.kinds import Plan
+from ..rig.reports import Measured, Tolerances
 from ..rig.rig import Rig
 
 SAME_PLACE: Final = 1e-5
 """Difference of a channel [m, rad, 1] of a driven bone up to which it has not moved: ten times what single
 precision leaves of it when the whole body moves."""
 MOST_SOLVES: Final = 12
-"""Solves in a row after which bones that do not come to rest are left where they are."""
+"""Solves in a row after which live mode leaves bones that do not come to rest where they are."""
+MOST_PASSES: Final = 24
+"""The same for Solve and Bake, which nobody waits for between two movements of the mouse."""
+AGREES: Final = 0.2
+"""Part of the tolerance [1] up to which an effector that Blender shows is as near to its target as solved."""
 WINDOW: Final = 2
 """Differences that are looked back to."""
 FLAT: Final = 0.05
@@ -35,9 +48,187 @@ FURTHER: Final = 1.5
 """Most by which the next solve takes bones to be elsewhere than they are, in how far they have moved [1]."""
 
 
+class _Extrapolation:
+    """Where driven bones are to be taken to be next, from where they were taken to be and were then.
+
+    The frames of a motion share their γ with those beside them: what moves the bones of one moves those too,
+    and a frame alone cannot tell what is due to its own bones from what is due to others.
+    """
+
+    def __init__(self, times: FloatArray | None = None, span: float = 0.0) -> None:
+        """Begin.
+
+        Args:
+            times: Of the frames, rising, (F,) [s]; None for one frame.
+            span: Up to which time beside a frame others depend on it [s].
+        """
+        times = np.zeros(1) if times is None else times
+        self._begin = np.searchsorted(times, times - span)
+        self._end = np.searchsorted(times, times + span, side="right")
+        self._solves: list[tuple[FloatArray, FloatArray]] = []
+        """Of the last solves in a row, (F, k, 9) each."""
+
+    def clear(self) -> None:
+        """Forget all solves."""
+        self._solves.clear()
+
+    def next(self, taken: FloatArray, found: FloatArray) -> FloatArray:
+        """Return where to take driven bones to be that were taken to be and found at (F, k, 9)."""
+        self._solves = [*self._solves[-WINDOW:], (taken, found)]
+        count, frames = len(self._solves), len(taken)
+        was, got = (np.stack(own).reshape(count, frames, -1) for own in zip(*self._solves, strict=True))
+        away = got - was  # f, (s, F, 9 k)
+        ways, ends = np.diff(away, axis=0), np.diff(got, axis=0)  # ΔF, ΔG, (s - 1, F, 9 k)
+        # The normal equations, as there are few differences and many bones: γ is (F, s - 1).
+        own = np.linalg.pinv(self._near(np.einsum("afi,bfi->fab", ways, ways)), FLAT**2, hermitian=True)
+        shared = np.einsum("fab,fb->fa", own, self._near(np.einsum("afi,fi->fa", ways, away[-1])))
+        more = np.einsum("fa,afi->fi", shared, ends)
+        square = np.square(away[-1]).sum(axis=1)
+        longest = FURTHER * np.sqrt(self._near(square) / (self._end - self._begin))
+        more *= np.minimum(1.0, longest / np.maximum(np.linalg.norm(more, axis=1), SAME_PLACE))[:, None]
+        return (got[-1] - more).reshape(taken.shape)
+
+    def _near(self, values: FloatArray) -> FloatArray:
+        """Sums of values (F, ...) over the frames near each one."""
+        sums = np.concatenate([np.zeros_like(values[:1]), np.cumsum(values, axis=0)])
+        return sums[self._end] - sums[self._begin]
+
+
+def _driven_names(rig: Rig) -> list[str]:
+    """The driven bones of the chains of a rig."""
+    return [name for name in rig.chains if name in rig.armature.driven_by]
+
+
+def _seen(rig: Rig, shown: FloatArray, joints: IntArray, taken: FloatArray) -> FloatArray:
+    """Where joints (k,) are of which matrices with parents are shown, as `taken` (k, 9).
+
+    Angles are the nearest to those taken.
+    """
+    return np.concatenate(decided_channels(rig.armature.skeleton, shown, joints, taken[:, 3:6]), axis=1)
+
+
+class Passes:
+    """Frames that are solved, written and shown again until driven bones rest."""
+
+    def __init__(
+        self,
+        rig: Rig,
+        frames: FrameData,
+        own: slice,
+        times: FloatArray | None = None,
+        span: float = 0.0,
+    ) -> None:
+        """Begin.
+
+        Args:
+            rig: The armature with its effectors.
+            frames: All frames, as they were read.
+            own: Those that are written and shown.
+            times: Of these, (F,) [s]; None for one frame.
+            span: Up to which time beside a frame others depend on it [s].
+        """
+        self.frames = frames
+        """What the next pass solves: the frames as read, with driven bones where they are taken to be."""
+        self.near: Pose | None = None
+        """Poses of the last pass, from which the next one begins."""
+        self._rig, self._own = rig, own
+        names, skeleton = _driven_names(rig), rig.armature.skeleton
+        self._joints = np.array([skeleton.index(name) for name in names], dtype=np.int64)
+        pose = frames.pose[own]
+        taken = np.concatenate([pose.channels, pose.scale], axis=2)[:, self._joints]
+        self._taken: FloatArray = taken
+        self._shown = np.empty((*taken.shape[:2], 2, 4, 4))
+        """Matrices of the driven bones and their parents, of each own frame."""
+        self._solves, self._extrapolation = 0, _Extrapolation(times, span)
+        self._distances, self._angles = np.full((2, len(taken), len(rig.effectors)), np.nan)
+        """By how much effectors are nearer or further than solved, (F, E) [m], [rad]; nan where unknown."""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether there may be more than one pass."""
+        return len(self._joints) > 0
+
+    def note(
+        self, row: int, shown: FloatArray, measured: Measured, plan: Plan, solution: Solution, scale: float
+    ) -> None:
+        """Note what Blender shows of an own frame.
+
+        Args:
+            row: Which.
+            shown: armature_from_joint, (n, 4, 4) [m].
+            measured: How far effectors are off there.
+            plan: What was solved.
+            solution: The same by the solver's account.
+            scale: World metres to one armature unit.
+        """
+        if not self.repeats:
+            return
+        self._shown[row] = with_parents(self._rig.armature.skeleton, shown, self._joints)
+        solved = Measured.solved(plan, solution.errors, scale)
+        # What does not follow its control is elsewhere however often it is solved.
+        known = np.array([lost is None for lost in measured.lost])
+        for differences, was, now in (
+            (self._distances, solved.distances, measured.distances),
+            (self._angles, solved.angles, measured.angles),
+        ):
+            known_here = known & np.isfinite(was) & np.isfinite(now)
+            differences[row] = np.where(known_here, np.abs(np.nan_to_num(now - was)), np.nan)
+
+    def rest(self, within: Tolerances) -> bool:
+        """Whether the last pass is the last one of all.
+
+        It is where effectors are as solved, or driven bones have not moved, or after the most passes.
+        """
+        self._solves += 1
+        if not self.repeats or self._solves >= MOST_PASSES:
+            return True
+        if (within.excess(self._distances, self._angles) <= AGREES).all():
+            return True
+        return bool((np.abs(self._found() - self._taken) <= SAME_PLACE).all())
+
+    def _found(self) -> FloatArray:
+        """Where driven bones are shown, (F, k, 9) as `_taken`."""
+        frames, count = self._taken.shape[:2]
+        shown, taken = self._shown.reshape(-1, 2, 4, 4), self._taken.reshape(-1, 9)
+        found = _seen(self._rig, shown, np.tile(self._joints, frames), taken)
+        return found.reshape(frames, count, 9)
+
+    def again(self, solutions: Sequence[Solution]) -> None:
+        """Prepare the next pass, from the solutions of the last one, of all frames."""
+        self._taken = self._extrapolation.next(self._taken, self._found())
+        pose = self.frames.pose
+        channels, scale = pose.channels.copy(), pose.scale.copy()
+        channels[self._own, self._joints] = self._taken[..., :6]
+        scale[self._own, self._joints] = self._taken[..., 6:]
+        self.frames = replace(self.frames, pose=Pose(channels, scale))
+        self.near = Pose(np.stack([solution.pose.channels for solution in solutions]), scale)
+
+    def reasons(self, row: int, within: Tolerances) -> list[str]:
+        """Say by how much constraints move each effector's bone away from where it was solved to be, (E,).
+
+        Empty where they do not.
+        """
+        if not self.repeats:
+            return [""] * len(self._rig.effectors)
+        texts: list[str] = []
+        missed = within.missed(self._distances[row], self._angles[row]).tolist()
+        for number, effector in enumerate(self._rig.effectors):
+            amounts = [
+                text_of(float(amount[row, number]))
+                for amount, tolerance, text_of in (
+                    (self._distances, within.positions, length_text),
+                    (self._angles, within.rotations, angle_text),
+                )
+                if amount[row, number] > tolerance[number]
+            ]
+            moved = f"constraints keep moving {effector.bone} by {' and '.join(amounts)}"
+            texts.append(moved if missed[number] else "")
+        return texts
+
+
 @dataclass
 class DrivenBones:
-    """Where driven bones were taken to be, and where they were then."""
+    """Where driven bones were taken to be, and where they were then, from one update to the next."""
 
     joints: IntArray
     """(k,)."""
@@ -53,8 +244,7 @@ class DrivenBones:
     """Whether they did not come to rest."""
     restored: bool = False
     """Whether a pose was put back in which they were at rest: where is seen at the next update."""
-    _history: list[tuple[FloatArray, FloatArray]] = field(default_factory=list)
-    """Where they were taken to be and where they were then, of the solves in a row, (9 k,) each."""
+    _extrapolation: _Extrapolation = field(default_factory=_Extrapolation)
 
     @classmethod
     def of(
@@ -62,7 +252,7 @@ class DrivenBones:
     ) -> "DrivenBones | None":
         """The driven bones of the chains of a rig, those before if they are the same; None without any."""
         skeleton = rig.armature.skeleton
-        names = [name for name in rig.chains if name in rig.armature.driven_by]
+        names = _driven_names(rig)
         if not names:
             return None
         joints = np.array([skeleton.index(name) for name in names], dtype=np.int64)
@@ -75,10 +265,8 @@ class DrivenBones:
 
     def seen(self, rig: Rig, armature_object: Object, depsgraph: Depsgraph) -> FloatArray:
         """Where they are, as `taken`; angles are the nearest to those."""
-        matrices = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-        near = self.taken[:, 3:6]
-        channels = decided_channels(rig.armature.skeleton, matrices, self.joints, near)
-        return np.concatenate(channels, axis=1)
+        shown = with_parents(rig.armature.skeleton, rig.shown(armature_object, depsgraph), self.joints)
+        return _seen(rig, shown, self.joints, self.taken)
 
     def moved(self, found: FloatArray) -> bool:
         """Whether bones (k, 9) are elsewhere than they were taken to be.
@@ -100,20 +288,13 @@ class DrivenBones:
         if (np.abs(found - self.taken) > SAME_PLACE).any():
             self.taken = found
         self.at_rest, self.restored, self.solves, self.given_up = False, False, 1, False
-        self._history.clear()
+        self._extrapolation.clear()
         return self.taken
 
     def follow(self, found: FloatArray) -> FloatArray:
         """Where the next solve is to take bones that have moved to (k, 9)."""
         if self.at_rest:  # something else has moved them
             return self.begin(found)
-        self._history.append((self.taken.ravel(), found.ravel()))
-        taken, got = np.swapaxes(np.array(self._history[-WINDOW - 1 :]), 0, 1)
-        ways, ends = np.diff(got - taken, axis=0).T, np.diff(got, axis=0).T  # ΔF, ΔG, (9 k, m)
-        given = got[-1] - taken[-1]
-        more = ends @ np.linalg.lstsq(ways, given, rcond=FLAT)[0] if ways.shape[1] else np.zeros_like(given)
-        longest = FURTHER * float(np.linalg.norm(given))
-        more *= min(1.0, longest / max(float(np.linalg.norm(more)), longest, SAME_PLACE))
-        self.taken = (got[-1] - more).reshape(found.shape)
+        self.taken = self._extrapolation.next(self.taken[None], found[None])[0]
         self.solves += 1
         return self.taken

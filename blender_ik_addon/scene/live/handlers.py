@@ -166,7 +166,8 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
     view_layer: Any = depsgraph.view_layer
     if depsgraph.id_type_updated('ARMATURE'):  # bones may have been renamed, also those that are targets
         for found in _armatures(view_layer):
-            follow_names(found)
+            if found.session_uid not in LIVE.paused:  # a bake plays back, and renames nothing
+                follow_names(found)
     lives = list(live_armatures(view_layer))
     scene_changed = depsgraph.id_type_updated('SCENE') or depsgraph.id_type_updated('COLLECTION')
     changed = _changed_blocks(depsgraph) if lives else set[int]()

@@ -90,6 +90,24 @@ def _live_switched(settings: "POISE_PG_armature", context: Any) -> None:
     owner.update_tag()
 
 
+RANGE_ITEMS: Final = (
+    ('SCENE', "Scene", "From the start frame to the end frame of the scene"),
+    ('PREVIEW', "Preview", "The preview range of the scene"),
+    ('ACTION', "Action", "From the first to the last key of the armature's action"),
+    ('KEYS', "Selected Keys", "From the first to the last selected key of the armature and its targets"),
+    ('CUSTOM', "Custom", "From one frame to another"),
+)
+"""Ranges of a bake: identifiers, names and tooltips."""
+
+
+def _bakes_scene(settings: Any) -> bool:
+    return settings.bake_range == 'SCENE'
+
+
+def _bake_scene(settings: Any, whether: bool) -> None:
+    settings.bake_range = 'SCENE' if whether else 'CUSTOM'
+
+
 class POISE_PG_armature(Declared, PropertyGroup):
     """The effectors of one armature object, and how to solve and bake it."""
 
@@ -179,9 +197,23 @@ class POISE_PG_armature(Declared, PropertyGroup):
     move_root: bool = flag("Move Root", default=True)(
         "Parentless bones of the solved chains may move where their location is not locked"
     )
-    use_scene_range: bool = flag("Scene Frame Range", default=True)(
-        "Bake from the start frame to the end frame of the scene"
+    bake_range: str = enum("Range", items=RANGE_ITEMS, default='SCENE')("Frames that a bake keys")
+    use_scene_range: bool = flag(
+        "Scene Frame Range", get=_bakes_scene, set=_bake_scene, options={'HIDDEN', 'SKIP_SAVE'}
+    )("Whether the range is that of the scene; for scripts of before there were others")
+    bake_step: int = whole("Step", default=1, min=1, soft_max=24)(
+        "Every how many frames there is a key; the last frame of the range always has one"
     )
+    bake_at_keys: bool = flag("At Targets' Keys")(
+        "Key the frames at which targets have keys, and set breakdowns between them only where effectors "
+        "would deviate too far"
+    )
+    bake_deviation: float = length(
+        "Deviation", default=0.001, min=1e-6, soft_max=0.1, precision=4, step=0.01
+    )("How far an effector may be from where it was solved to be, in frames between keys")
+    bake_deviation_angle: float = angle(
+        "Angle Deviation", default=radians(0.5), min=1e-6, max=pi, precision=3, step=1
+    )("By how much an effector may be turned from how it was solved to be, in frames between keys")
     bake_start: int = whole("Start Frame", default=1)("First frame to bake")
     bake_end: int = whole("End Frame", default=250)("Last frame to bake")
     live: bool = flag("Live", update=_live_switched)("Keep solving while targets move")

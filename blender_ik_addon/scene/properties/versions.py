@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Files of older versions of Poise: what is stored in them is converted when they are read.
 
-Before effectors had a state they had two switches, *Enabled* and *Pinned*. Blender keeps what a file holds of
-properties that are not declared any more: from these follows the state, and then they are removed.
+Before effectors had a state they had two switches, *Enabled* and *Pinned*; before a bake had several ranges
+it had the switch *Scene Frame Range*. Blender keeps what a file holds of properties that are not stored any
+more: from these follow the state and the range, and then they are removed.
 """
 
 from typing import Any
@@ -15,10 +16,16 @@ from ..compat import stored_values
 from .settings import settings_of
 
 OLD_SWITCHES = ("enabled", "pinned")
+OLD_RANGE = "use_scene_range"
 
 
 def convert(armature_object: Object) -> None:
-    """Give effectors of an older file the states that do what they did there."""
+    """Give effectors of an older file the states that do what they did there, and the bake its range."""
+    settings = stored_values(settings_of(armature_object))
+    if OLD_RANGE in settings:
+        if not settings[OLD_RANGE]:
+            settings_of(armature_object).bake_range = 'CUSTOM'
+        del settings[OLD_RANGE]
     for entry in settings_of(armature_object).effectors:
         stored = stored_values(entry)
         if not any(name in stored for name in OLD_SWITCHES):

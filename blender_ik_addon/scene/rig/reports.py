@@ -2,7 +2,7 @@
 """Reports of a solve or a bake: how far each effector is off and why, in numbers, words and the panel."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 # Why an effector is missed where the solver does not say
 
 RESTLESS: Final = "constraints or drivers answer to each solve with another pose"
-ANSWERED: Final = "constraints or drivers answered with another pose, Solve again"
-UNSETTLED: Final = "constraints or drivers answered with another pose: bake again, or mute them"
 POSED: Final = "a bone was posed by hand, Solve goes back to the targets"
 DRAGGED: Final = "a bone was dragged, Solve goes back to the targets"
 UNSEEN: Final = (
@@ -317,6 +315,12 @@ class BakeReport:
     """The largest distance and the largest angle that smoothness adds to misses, where it adds any."""
     kinds: tuple[str, ...] = ()
     """Kind of each effector, (E,), for the words in which a miss is told."""
+    between: tuple[int, ...] = ()
+    """The frames between keys, (G,): they count in no other field, and not as missed."""
+    position_errors_between: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    """Distances from the targets there, read back from Blender, (G, E) [m]; nan where not asked for."""
+    rotation_errors_between: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    """Angles to the targets' orientations there, (G, E) [rad]."""
     choices: tuple[tuple[str, ...], ...] = ()
     """Which of several targets each effector took in each frame, (F, E); empty for those that have one."""
 

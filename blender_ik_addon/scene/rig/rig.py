@@ -6,6 +6,7 @@ What is missing or cannot be posed is refused by an `IKError`.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
@@ -108,7 +109,7 @@ class Rig:
         posed = armature_object.evaluated_get(depsgraph)
         matrix, _ = world_from_armature(posed)
         influences, lengths = read_amounts(armature_object, self.effectors, depsgraph)
-        pose = read_pose(armature_object, self.armature, depsgraph=depsgraph)
+        pose = read_pose(armature_object, self.armature, depsgraph=depsgraph, bones=self._posed_bones)
         return FrameData(
             skeleton=self.armature.skeleton,
             pose=pose[None],
@@ -120,6 +121,16 @@ class Rig:
             body=self.body,
             origin=None if origin is None else origin.pose(self.armature, pose)[None],
         )
+
+    @cached_property
+    def _posed_bones(self) -> frozenset[str] | None:
+        """Bones whose poses a solve needs, those of effectors and all above; None: all, as they weigh."""
+        if self.body is not None:
+            return None
+        skeleton = self.armature.skeleton
+        own = {skeleton.index(bone) for effector in self.effectors for bone in effector.bones}
+        own.update(skeleton.index(bone) for bone in self.chains)
+        return frozenset(skeleton.names[above] for joint in own for above in skeleton.ancestors(joint))
 
     def runs(self, frames: FrameData) -> list[slice]:
         """Return the runs of frames in which the same effectors take part: each is a problem of its own.
@@ -160,14 +171,26 @@ class Rig:
         names = [skeleton.names[joint] for joint in joints]
         return broken_limits(names, lower, upper, frames.pose.rotation[:, joints])
 
-    def measure(self, armature_object: Object, depsgraph: Depsgraph, before: FrameData) -> Measured:
+    def shown(self, armature_object: Object, depsgraph: Depsgraph) -> FloatArray:
+        """Return armature_from_joint of all joints as Blender shows them, (n, 4, 4) [m]."""
+        return evaluated_matrices(armature_object.evaluated_get(depsgraph), self.armature)
+
+    def measure(
+        self,
+        armature_object: Object,
+        depsgraph: Depsgraph,
+        before: FrameData,
+        shown: FloatArray | None = None,
+    ) -> Measured:
         """Measure in Blender's evaluated matrices; a control counts as being where the mesh goes with it.
 
         Args:
             before: What was solved from, one frame: where influences below 1 begin. Targets are read anew.
+            shown: As by `shown`, where that is known.
         """
         posed = armature_object.evaluated_get(depsgraph)
-        matrix, bones = np.array(posed.matrix_world), evaluated_matrices(posed, self.armature)
+        bones = self.shown(armature_object, depsgraph) if shown is None else shown.copy()
+        matrix = np.array(posed.matrix_world)
         targets = world_from_targets(armature_object, self.effectors, depsgraph)
         goals = make_goals(self.effectors, replace(before, world_from_target=targets[None]))
         now = replace(before, world_from_joint=(matrix @ bones)[None])
@@ -293,15 +316,15 @@ def notes_on_bones(armature_object: Object, armature: Armature, bones: Sequence[
         decided = [bone for bone in decided if bone not in within]
         notes.append(
             f"{counted(len(within), 'bone')} between controls ({within[0]!r}"
-            f"{' and others' * (len(within) > 1)}) answer by constraints: live mode solves until they rest, "
-            "Solve and Bake take them as they stand"
+            f"{' and others' * (len(within) > 1)}) answer by constraints: each solve "
+            "is repeated until they rest"
         )
     if decided:  # one sentence: a control rig has many bones of many such reasons
         reasons = list(dict.fromkeys(armature.driven_by[bone] for bone in decided))
         who = f"{' or '.join(reasons[:REASONS_TOLD])}{' or others' * (len(reasons) > REASONS_TOLD)}"
         notes.append(
-            f"not solved, because {who} decides: {listed(decided)} (the rest is solved as if that stood "
-            "still; where it moves after all, mute what decides or solve again)"
+            f"not solved, because {who} decides: {listed(decided)} (where it moves with the rest, each "
+            "solve is repeated until it rests; mute what decides to have it solved)"
         )
     pose: Any = armature_object.pose
     solved = [bone for bone in bones if bone not in armature.driven_by]

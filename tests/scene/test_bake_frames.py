@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which frames a bake keys: ranges and step, in panel, script, operator and command line; what is between."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+
+from blender_ik_addon import cli
+from blender_ik_addon.core import IKError
+from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.compat import stored_values
+from blender_ik_addon.scene.properties.versions import convert
+
+from . import builders
+from .actions import channelbag_of
+from .records import action_record, pose_record
+
+
+@pytest.fixture
+def arm() -> Any:
+    """Four bones whose tip follows an empty with keys on frames 2, 9 and 16; the scene is frames 1 to 20."""
+    armature: Any = builders.chain(4, 0.3, name="arm")
+    armature.poise.move_root = False
+    armature.poise.effectors[posing.add_effector(armature, "bone.003")].kind = 'POSITION'
+    target = armature.poise.effectors[0].target
+    for frame, place in ((2, (0.4, 0.2, 0.5)), (9, (0.3, -0.4, 0.6)), (16, (0.5, 0.1, 0.3))):
+        target.location = place
+        target.keyframe_insert("location", frame=frame)
+    scene: Any = bpy.context.scene
+    scene.frame_start, scene.frame_end = 1, 20
+    scene.frame_set(1)
+    return armature
+
+
+def select_keys(obj: Any, *frames: float) -> None:
+    for curve in channelbag_of(obj).fcurves:
+        for key in curve.keyframe_points:
+            key.select_control_point = round(key.co[0]) in frames
+
+
+def key_frames(obj: Any) -> list[tuple[float, ...]]:
+    """The frames of the keys of each F-curve, once each."""
+    found = {tuple(key.co[0] for key in curve.keyframe_points) for curve in channelbag_of(obj).fcurves}
+    return sorted(found)
+
+
+def in_preview(arm: Any) -> None:
+    scene: Any = bpy.context.scene
+    scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 4, 7
+
+
+def in_action(arm: Any) -> None:
+    for frame in (3, 8.4):
+        arm.pose.bones["bone.002"].keyframe_insert("rotation_quaternion", frame=frame)
+
+
+def in_keys(arm: Any) -> None:
+    select_keys(arm.poise.effectors[0].target, 2, 9)
+
+
+def in_custom(arm: Any) -> None:
+    arm.poise.bake_start, arm.poise.bake_end = -2, 3
+
+
+RANGES: dict[str, tuple[Callable[[Any], None], range]] = {
+    "SCENE": (lambda arm: None, range(1, 21)),
+    "PREVIEW": (in_preview, range(4, 8)),
+    "ACTION": (in_action, range(3, 10)),
+    "KEYS": (in_keys, range(2, 10)),
+    "CUSTOM": (in_custom, range(-2, 4)),
+}
+"""Range -> what makes it, and its frames."""
+
+
+@pytest.mark.parametrize("which", RANGES)
+@pytest.mark.parametrize("way", ["settings", "script", "operator", "command line"])
+def test_each_range_is_baked_by_each_way(arm: Any, which: str, way: str):
+    prepare, wanted = RANGES[which]
+    prepare(arm)
+    if way == "settings":
+        arm.poise.bake_range = which
+        posing.bake(arm)
+    elif way == "script":
+        posing.bake(arm, which)
+    elif way == "operator":
+        assert bpy.ops.poise.bake(range=which) == {'FINISHED'}
+    else:
+        assert cli.run(["bake", "--range", which.lower(), "--quiet", "--allow-misses"]) == cli.REACHED
+        assert arm.poise.bake_range == which
+    assert key_frames(arm)[-1] == tuple(wanted)
+    assert posing.bake_range(arm, which)[0] == wanted[0]
+
+
+@pytest.mark.parametrize(
+    ("which", "words"),
+    [
+        ("PREVIEW", "has no preview range"),
+        ("ACTION", "'arm' has no action with keys"),
+        ("KEYS", "no keys of 'arm' or its targets are selected"),
+        ("CUSTOM", "is empty: it starts at 9 and ends at 2"),
+        ("NONSENSE", "there is no range 'NONSENSE'"),
+    ],
+)
+def test_a_range_that_is_not_there_is_refused_and_nothing_is_changed(arm: Any, which: str, words: str):
+    select_keys(arm.poise.effectors[0].target)
+    arm.poise.bake_start, arm.poise.bake_end = 9, 2
+    before = pose_record(arm), bpy.context.scene.frame_current
+    with pytest.raises(IKError, match=words):
+        posing.bake(arm, which)
+    assert arm.animation_data is None
+    assert (pose_record(arm), bpy.context.scene.frame_current) == before
+
+
+@pytest.mark.parametrize("step", [0, -3, 1.5, True, "2"])
+def test_a_step_that_is_no_whole_number_from_1_on_is_refused(arm: Any, step: Any):
+    with pytest.raises(IKError, match="step of a bake is a whole number"):
+        posing.bake(arm, range(1, 9), step=step)
+    assert arm.animation_data is None
+    assert cli.run(["bake", "--step", "0"]) == cli.REFUSED
+
+
+@pytest.mark.parametrize("way", ["settings", "script", "operator", "command line"])
+def test_a_step_keys_some_frames_and_the_last_one(arm: Any, way: str):
+    if way == "settings":
+        arm.poise.bake_step = 6
+        posing.bake(arm)
+    elif way == "script":
+        posing.bake(arm, range(1, 21), step=6)
+    elif way == "operator":
+        bpy.ops.poise.bake(start=1, end=20, step=6)
+    else:
+        cli.run(["bake", "--start", "1", "--end", "20", "--step", "6", "--quiet", "--allow-misses"])
+    assert key_frames(arm) == [(1.0, 7.0, 13.0, 19.0, 20.0)]
+
+
+def test_frames_that_are_given_are_not_thinned_by_the_settings(arm: Any):
+    arm.poise.bake_step = 6
+    assert posing.bake(arm, [2, 3, 5]).frames == (2, 3, 5)
+
+
+def test_keys_of_a_step_are_those_of_the_whole_motion(arm: Any):
+    """All frames are solved: what is keyed does not depend on how much is left out."""
+    whole = posing.bake(arm, 'SCENE', step=1)
+    poses = {frame: pose_at(arm, frame) for frame in (1, 5, 9, 13, 17, 20)}
+    arm.animation_data_clear()
+    for bone in arm.pose.bones:
+        bone.matrix_basis.identity()
+    bpy.context.scene.frame_set(1)
+    some = posing.bake(arm, 'SCENE', step=4)
+    assert some.frames == tuple(poses) and some.branches == whole.branches
+    for frame, pose in poses.items():
+        np.testing.assert_allclose(pose_at(arm, frame), pose, atol=1e-5)
+
+
+def pose_at(arm: Any, frame: int) -> Any:
+    bpy.context.scene.frame_set(frame)
+    return np.array([bone.matrix for bone in arm.pose.bones])
+
+
+def off_at(arm: Any, frame: int) -> float:
+    """Distance of the tip from its target [m], measured without the add-on."""
+    bpy.context.scene.frame_set(frame)
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    posed, target = (obj.evaluated_get(depsgraph) for obj in (arm, arm.poise.effectors[0].target))
+    return (posed.pose.bones["bone.003"].head - target.matrix_world.translation).length
+
+
+def test_what_is_missed_between_keys_is_measured_and_told_but_is_no_miss(arm: Any):
+    report = posing.bake(arm, 'SCENE', step=4)
+    assert report.reached
+    assert report.between == tuple(frame for frame in range(1, 21) if frame not in report.frames)
+    for frame, (distance,) in zip(report.between, report.position_errors_between.tolist(), strict=True):
+        assert distance == pytest.approx(off_at(arm, frame), abs=1e-6)
+    worst = float(report.position_errors_between.max())
+    assert worst > arm.poise.tolerance_position
+    (note,) = [note for note in report.notes if note.startswith("between keys targets are missed by up to")]
+    assert f"frame {report.between[int(report.position_errors_between.argmax())]}" in note
+    whole = posing.bake(arm, 'SCENE', step=1)
+    assert whole.between == () and not any("between keys" in note for note in whole.notes)
+
+
+def test_the_report_of_the_command_line_has_errors_between_keys(arm: Any, tmp_path: Path):
+    report = tmp_path / "report.json"
+    assert cli.run(["bake", "--step", "5", "--quiet", "--report", str(report)]) == cli.REACHED
+    content = json.loads(report.read_text())
+    assert content["frames"] == [1, 6, 11, 16, 20]
+    assert content["between"] == [frame for frame in range(1, 21) if frame not in content["frames"]]
+    assert len(content["position_errors_between"]) == len(content["between"])
+    assert content["rotation_errors_between"][0] == [None]
+
+
+def test_start_and_end_and_another_range_are_not_both_given(arm: Any):
+    assert cli.run(["bake", "--start", "1", "--end", "3", "--range", "scene"]) == cli.REFUSED
+    assert cli.run(["bake", "--range", "all"]) == cli.REFUSED
+    assert arm.animation_data is None
+
+
+@pytest.mark.parametrize("way", ["settings", "script", "operator", "command line"])
+def test_keys_where_targets_have_keys_and_breakdowns_where_they_are_needed(arm: Any, way: str):
+    arm.poise.bake_deviation = 0.01
+    if way == "settings":
+        arm.poise.bake_at_keys = True
+        posing.bake(arm)
+    elif way == "script":
+        posing.bake(arm, range(1, 21), at_keys=True)
+    elif way == "operator":
+        bpy.ops.poise.bake(at_keys=True)
+    else:
+        cli.run(["bake", "--at-keys", "--deviation", "10", "--quiet", "--allow-misses"])
+        assert arm.poise.bake_at_keys
+    (frames,) = key_frames(arm)
+    assert {1.0, 2.0, 9.0, 16.0, 20.0} < set(frames) and len(frames) < 20
+    for curve in channelbag_of(arm).fcurves:
+        for key in curve.keyframe_points:
+            animated = round(key.co[0]) in (1, 2, 9, 16, 20)
+            assert key.type == ('KEYFRAME' if animated else 'BREAKDOWN')
+    # Every frame is as near as was asked for; what is out of reach anyway is measured by the other tests.
+    assert max(off_at(arm, frame) for frame in range(1, 21)) < 0.01 + 5e-4
+
+
+def test_a_smaller_deviation_takes_more_keys(arm: Any):
+    counts: list[int] = []
+    for deviation in (1.0, 0.02, 1e-6):
+        arm.poise.bake_deviation = deviation
+        report = posing.bake(arm, 'SCENE', at_keys=True)
+        counts.append(len(report.frames))
+        assert set(report.frames) | set(report.between) == set(range(1, 21))
+        assert float(np.max(report.position_errors_between, initial=0.0)) <= deviation + 5e-4
+    assert counts[0] == 5 and counts == sorted(counts) and counts[-1] == 20
+
+
+def test_targets_without_keys_in_the_range_are_refused(arm: Any):
+    with pytest.raises(IKError, match="no target of 'arm' has keys from frame 30 to 40"):
+        posing.bake(arm, range(30, 41), at_keys=True)
+    assert arm.animation_data is None
+    assert cli.run(["bake", "--step", "2", "--at-keys"]) == cli.REFUSED
+    assert cli.run(["bake", "--deviation", "0"]) == cli.REFUSED
+
+
+def test_keys_outside_the_range_stay_and_those_inside_make_way(arm: Any):
+    bone = arm.pose.bones["bone.002"]
+    for frame in (-4, 3, 11, 40):
+        bone.keyframe_insert("rotation_quaternion", frame=frame)
+    posing.bake(arm, 'SCENE', step=10)
+    assert (-4.0, 1.0, 11.0, 20.0, 40.0) in key_frames(arm)
+
+
+@pytest.mark.parametrize("at_keys", [False, True])
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.7, 0.9])
+def test_a_bake_with_a_step_that_is_cancelled_leaves_everything_as_it_was(
+    arm: Any, part: float, at_keys: bool
+):
+    arm.pose.bones["bone.002"].keyframe_insert("rotation_quaternion", frame=3)
+    constraint = arm.pose.bones["bone.001"].constraints.new('COPY_ROTATION')
+    constraint.target, constraint.subtarget, constraint.influence = arm, "bone.000", 0.5
+    before = pose_record(arm), action_record(arm), bpy.context.scene.frame_current
+    job = posing.BakeJob(arm, 'SCENE', 4, at_keys=at_keys)
+    while job.progress < part and job.step():
+        pass
+    assert part <= job.progress < 1.0
+    job.cancel()
+    assert (pose_record(arm), action_record(arm), bpy.context.scene.frame_current) == before
+
+
+def test_a_step_among_bones_that_move_with_the_rest_is_right_on_its_keys(arm: Any):
+    constraint = arm.pose.bones["bone.001"].constraints.new('COPY_ROTATION')
+    constraint.target, constraint.subtarget, constraint.influence = arm, "bone.000", 0.5
+    report = posing.bake(arm, 'SCENE', step=4)
+    assert report.reached, report.summary()
+    for frame in report.frames:
+        assert off_at(arm, frame) < 5e-4
+
+
+def test_an_older_file_keeps_its_range(arm: Any):
+    stored_values(arm.poise)["use_scene_range"] = False
+    convert(arm)
+    assert arm.poise.bake_range == 'CUSTOM' and not arm.poise.use_scene_range
+    assert "use_scene_range" not in stored_values(arm.poise)
+    arm.poise.use_scene_range = True
+    assert arm.poise.bake_range == 'SCENE'
