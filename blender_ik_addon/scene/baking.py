@@ -18,6 +18,7 @@ from ..core.arrays import BoolArray, FloatArray, frozen
 from ..core.engine.pops import Pop
 from ..core.solve.sequence import SequenceJob
 from .animation.fcurves import Channel, check_keyable, write_keys
+from .armature.pose_note import note_posed
 from .armature.poses import channel_values, rotation_values
 from .armature.restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, restore_frame
 from .kinds.frame_data import FrameData
@@ -25,7 +26,6 @@ from .kinds.kinds import Plan
 from .live.following import held
 from .properties.settings import settings_of
 from .reports import Smoothed, notes_on_branches, notes_on_smoothing
-from .rig.live_state import note_posed
 from .rig.reports import (
     UNSETTLED,
     BakeReport,
