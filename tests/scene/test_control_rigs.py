@@ -15,6 +15,7 @@ from blender_ik_addon.scene.live.machine import Trigger
 from blender_ik_addon.scene.rig.reports import ANSWERED
 
 from . import builders
+from .records import pose_record
 
 ENOUGH = 200
 """Updates in which a body has long come to rest."""
@@ -295,7 +296,7 @@ def overriding() -> Any:
     return next(o for o in bpy.data.objects if o.type == 'ARMATURE' and o.override_library is not None)
 
 
-def test_a_live_body_does_not_follow_while_it_is_switched(rig: Any, monkeypatch: pytest.MonkeyPatch):
+def test_a_live_body_does_not_follow_while_it_is_switched(rig: Any):
     posing.setup_character(rig)
     posing.switch_live(rig, True)
     bpy.context.view_layer.update()
@@ -303,17 +304,20 @@ def test_a_live_body_does_not_follow_while_it_is_switched(rig: Any, monkeypatch:
         rig.pose.bones[bone]["IK_FK"] = 0.0
     rig.update_tag()
     bpy.context.view_layer.update()
-    seen: list[list[float]] = []
-    follow_if_moved = following._Update
+    poses: list[Any] = []
 
-    def noted(*args: Any) -> Any:
-        seen.append(switches(rig))
-        return follow_if_moved(*args)
+    def noted(*_: Any) -> None:
+        if switches(rig) != [1.0] * 4:
+            poses.append(pose_record(rig))
 
-    monkeypatch.setattr(following, "_Update", noted)
-    posing.setup_character(rig)
-    bpy.context.view_layer.update()
-    assert seen and all(now == [1.0] * 4 for now in seen)
+    before = pose_record(rig)
+    bpy.app.handlers.depsgraph_update_post.append(noted)
+    try:
+        posing.setup_character(rig)
+        bpy.context.view_layer.update()
+    finally:
+        bpy.app.handlers.depsgraph_update_post.remove(noted)
+    assert poses and all(pose == before for pose in poses)
 
 
 def test_a_body_comes_to_rest_and_arrives_among_bones_that_answer(rig: Any):
@@ -344,18 +348,16 @@ def test_a_body_comes_to_rest_and_arrives_among_bones_that_answer(rig: Any):
     assert look(Trigger.USER) is None
 
 
-def test_live_looks_on_until_bones_have_answered_to_a_tool_that_is_held_still(
-    rig: Any, monkeypatch: pytest.MonkeyPatch
-):
+def test_live_looks_on_until_bones_have_answered_to_a_tool_that_is_held_still(rig: Any, tool: list[bool]):
     posing.setup_character(rig)
     posing.switch_live(rig, True)
-    monkeypatch.setattr(live, "_tool_is_running", lambda: True)
+    tool.append(True)
     pauses: list[float | None] = []
     for _ in range(4):
         moved(rig, "hand.L", (0.03, 0.03, 0.2))
         bpy.context.view_layer.update()
         for _ in range(120):
-            pauses.append(live._poll())
+            pauses.append(live.poll())
             if pauses[-1] != live.STEP_PAUSE:
                 break
         assert not following.is_restless(rig)

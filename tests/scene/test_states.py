@@ -14,11 +14,11 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.compat import stored_values
 from blender_ik_addon.scene.effectors.effectors import present_state
-from blender_ik_addon.scene.live import handlers
 from blender_ik_addon.scene.live.dragging import Drag
 from blender_ik_addon.scene.properties.versions import OLD_SWITCHES
 
 from . import builders
+from .records import pose_mode
 
 HALF_MILLIMETRE = 0.0005
 STILL = 2e-5
@@ -73,14 +73,6 @@ def trunk(armature: Any) -> float:
     """How far the trunk leans [degrees]."""
     way = place(armature, "neck") - place(armature, "hips")
     return float(np.degrees(np.arccos(way[2] / np.linalg.norm(way))))
-
-
-@pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Not empty while a tool is to be running that moves things under the mouse."""
-    running: list[bool] = []
-    monkeypatch.setattr(handlers, "_tool_is_running", lambda: bool(running))
-    return running
 
 
 def solved(armature: Any, wanted: np.ndarray, tool: Any = None) -> None:
@@ -306,10 +298,7 @@ def test_the_button_changes_a_state_in_one_undo_step():
 
 def test_the_button_acts_on_selected_bones_and_holds_those_without_an_effector():
     armature = character()
-    bpy.ops.object.mode_set(mode='POSE')
-    for bone in armature.pose.bones:
-        chosen = bone.name in {"forearm.L", "hand.R"}
-        (bone if bpy.app.version >= (5, 0) else bone.bone).select = chosen
+    pose_mode(armature, "forearm.L", "hand.R")
     assert bpy.ops.poise.set_state(state='PIN') == {'FINISHED'}
     held = {entry.bone for entry in armature.poise.effectors if entry.state == 'PIN'}
     assert held == {"forearm.L", "hand.R", "foot.L", "foot.R"}
