@@ -15,7 +15,6 @@ from blender_ik_addon.scene.live.machine import Trigger
 from blender_ik_addon.scene.rig.reports import ANSWERED
 
 from . import builders
-from .records import pose_record
 
 ENOUGH = 200
 """Updates in which a body has long come to rest."""
@@ -294,30 +293,6 @@ def test_switches_of_a_linked_rig_are_set_where_they_keep_it(rig: Any, overridab
 def overriding() -> Any:
     """The library override of the rig."""
     return next(o for o in bpy.data.objects if o.type == 'ARMATURE' and o.override_library is not None)
-
-
-def test_a_live_body_does_not_follow_while_it_is_switched(rig: Any):
-    posing.setup_character(rig)
-    posing.switch_live(rig, True)
-    bpy.context.view_layer.update()
-    for bone in SWITCHES:
-        rig.pose.bones[bone]["IK_FK"] = 0.0
-    rig.update_tag()
-    bpy.context.view_layer.update()
-    poses: list[Any] = []
-
-    def noted(*_: Any) -> None:
-        if switches(rig) != [1.0] * 4:
-            poses.append(pose_record(rig))
-
-    before = pose_record(rig)
-    bpy.app.handlers.depsgraph_update_post.append(noted)
-    try:
-        posing.setup_character(rig)
-        bpy.context.view_layer.update()
-    finally:
-        bpy.app.handlers.depsgraph_update_post.remove(noted)
-    assert poses and all(pose == before for pose in poses)
 
 
 def test_a_body_comes_to_rest_and_arrives_among_bones_that_answer(rig: Any):

@@ -398,6 +398,20 @@ def test_solve_and_bake_take_no_target_along() -> None:
     assert tuple(target.location) == place
 
 
+def test_a_mirrored_pose_is_measured_in_live_mode_and_takes_no_target_along() -> None:
+    figure = figure_set_up()
+    following(figure)
+    target = figure.poise.effectors["hand.L"].target
+    target.location.z -= 0.2
+    bpy.context.view_layer.update()
+    place = tuple(target.location)
+    assert figure.poise.last_reached
+    posing.mirror(figure, settings=False, targets=False, limits=False)
+    bpy.context.view_layer.update()
+    assert tuple(target.location) == place and distance(figure, "hand.L") > 0.1
+    assert not figure.poise.last_reached and "hand.L" in figure.poise.last_message
+
+
 def test_live_and_solve_say_the_same_of_what_follows() -> None:
     """That it is missed by nothing, also where a target out of reach pulls the whole body."""
     figure = figure_set_up()
