@@ -12,6 +12,7 @@ from mathutils import Vector
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.live import following as live_following
+from blender_ik_addon.scene.live.dragging import Drag
 from blender_ik_addon.scene.live.machine import Trigger
 
 from .builders import basic_human_metarig
@@ -396,6 +397,23 @@ def test_solve_and_bake_take_no_target_along() -> None:
         figure.update_tag()
         bpy.context.view_layer.update()
     assert tuple(target.location) == place
+
+
+def test_a_drag_that_is_cancelled_takes_no_target_along() -> None:
+    figure = figure_set_up()
+    following(figure)
+    target = figure.poise.effectors["hand.L"].target
+    target.location.x += 1.0
+    bpy.context.view_layer.update()
+    place, shown = tuple(target.location), figure.poise.last_message
+    drag = Drag(figure, "forearm.L")
+    for _ in range(2):
+        drag.move(drag.place + np.array((0.0, -0.05, 0.05)))
+        bpy.context.view_layer.update()
+    drag.cancel()
+    bpy.context.view_layer.update()
+    assert tuple(target.location) == place and distance(figure, "hand.L") > 0.1
+    assert "hand.L" in figure.poise.last_message and "hand.L" in shown
 
 
 def test_a_mirrored_pose_is_measured_in_live_mode_and_takes_no_target_along() -> None:

@@ -142,6 +142,16 @@ def test_targets_of_what_follows_come_to_its_bones_and_one_more_solve_moves_noth
     np.testing.assert_allclose(matrices(armature), before, atol=STILL)
 
 
+def test_what_mirror_has_posed_follows_from_where_it_is_then():
+    armature = character()
+    solved(armature, place(armature, "hand.L") + np.array((0.1, -0.3, -0.2)))
+    posing.mirror(armature, settings=False, targets=False, limits=False)
+    there = matrices(armature)[list(armature.pose.bones.keys()).index("hips")]
+    posing.solve_pose(armature)
+    held = np.array(effector(armature, "hips").pin_matrix).reshape(4, 4)
+    np.testing.assert_allclose(held, there, atol=1e-6)
+
+
 def test_nothing_moves_when_a_character_is_set_up_nor_when_it_is_solved_then():
     armature = builders.humanoid()
     for bone, angle in (("forearm.L", 0.4), ("shin.R", -0.5), ("spine.001", 0.1)):
