@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Note in the file of the pose that Poise knows of, and by whom it is: check sums of the bones.
+"""Note in the file of the pose that Poise knows of, and who has written it: check sums of the bones.
 
-Bones whose check sum is another one have been posed by hand, by a script or by the animation since. Those
-that Solve, a drag, a bake or Mirror have posed are marked until live mode has seen them. What belongs to
-just this pose stands behind the sums: the targets of the solve that it was left by, see `rig.states`.
+Bones whose check sum is another one have been posed by hand, by a script or by the animation since. What
+Solve, a drag, a bake or Mirror has posed is by Poise, and live mode has not seen it yet. What belongs to just
+this pose stands behind the sums: the targets of the solve that has left it, see `rig.states`.
 
 The note is a property of the object, so undo, redo and files always have the one that belongs to the pose.
 """
@@ -35,9 +35,6 @@ FIRST: Final[Mapping[str, int]] = {
 
 _COLUMNS: Final = 17
 
-_NEW: Final = np.uint32(1)
-"""Bit of a check sum that marks bones that live mode has not seen as they are."""
-
 
 def raw_channels(armature_object: Object) -> RawChannels:
     """Read them."""
@@ -51,9 +48,8 @@ def raw_channels(armature_object: Object) -> RawChannels:
 
 
 def pose_sums(channels: RawChannels) -> bytes:
-    """Check sums of the channels of all bones, even numbers of 32 bits."""
-    sums = np.array([crc32(row.tobytes()) for row in channels], dtype="<u4")
-    return (sums & ~_NEW).tobytes()
+    """Check sums of the channels of all bones, 32 bits each."""
+    return np.array([crc32(row.tobytes()) for row in channels], dtype="<u4").tobytes()
 
 
 @dataclass(frozen=True)
@@ -61,46 +57,39 @@ class PoseNote:
     """What is noted of a pose."""
 
     sums: bytes
-    """`pose_sums`, marked by `_NEW` where live mode has not seen the bone; of other bones at times."""
+    """`pose_sums`; of other bones if the length differs."""
+    by_live: bool = False
+    """Whether live mode has left or seen it, and not another part of Poise."""
     solved_for: str = ""
-    """Targets of the solve that has left the pose; empty where none has."""
+    """Targets of the solve that has left it; empty where none has."""
 
     @classmethod
     def of(cls, armature_object: Object) -> "PoseNote":
         """Read it."""
-        sums, _, solved_for = settings_of(armature_object).pose_note.partition(" ")
-        return cls(b64decode(sums), solved_for)
+        author, sums, solved_for = f"{settings_of(armature_object).pose_note}  ".split(" ")[:3]
+        return cls(b64decode(sums), author == "live", solved_for)
 
     def store(self, armature_object: Object) -> None:
         """Note it in the file."""
-        settings_of(armature_object).pose_note = f"{b64encode(self.sums).decode()} {self.solved_for}"
+        author = "live" if self.by_live else "poise"
+        note = f"{author} {b64encode(self.sums).decode()} {self.solved_for}"
+        settings_of(armature_object).pose_note = note
 
     def restore(self, armature_object: Object) -> None:
         """Note this again, with the pose, which others may have solved for meanwhile."""
         now = PoseNote.of(armature_object)
         if now != self:
-            sums = _marked(self.sums, now.differs(self.sums, new=True))
-            PoseNote(sums, "" if now.solved_for else self.solved_for).store(armature_object)
+            PoseNote(self.sums, False, "" if now.solved_for else self.solved_for).store(armature_object)
 
-    def differs(self, sums: bytes, *, new: bool = False) -> npt.NDArray[np.bool_]:
-        """Which bones are posed otherwise than noted, (n,); also those that live mode has not seen if `new`.
-
-        Where other bones were noted all are.
-        """
+    def differs(self, sums: bytes) -> npt.NDArray[np.bool_]:
+        """Which bones are posed otherwise than noted, (n,); all where other bones were noted."""
         now, noted = np.frombuffer(sums, dtype="<u4"), np.frombuffer(self.sums, dtype="<u4")
-        if len(now) != len(noted):
-            return np.ones(len(now), dtype=bool)
-        return now != (noted if new else noted & ~_NEW)
+        return now != noted if len(now) == len(noted) else np.ones(len(now), dtype=bool)
 
 
 def note_posed(armature_object: Object, *, by_live: bool = False) -> None:
     """Note that Poise has posed the bones as they are, or that live mode has seen them so."""
     sums, before = pose_sums(raw_channels(armature_object)), PoseNote.of(armature_object)
-    solved_for = "" if before.differs(sums).any() else before.solved_for
-    if not by_live:
-        sums = _marked(sums, before.differs(sums, new=True))
-    PoseNote(sums, solved_for).store(armature_object)
-
-
-def _marked(sums: bytes, bones: npt.NDArray[np.bool_]) -> bytes:
-    return (np.frombuffer(sums, dtype="<u4") | bones * _NEW).astype("<u4").tobytes()
+    known = before.sums == sums
+    by_live = by_live or (known and before.by_live)
+    PoseNote(sums, by_live, before.solved_for if known else "").store(armature_object)

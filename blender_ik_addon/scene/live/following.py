@@ -182,14 +182,15 @@ class _Update:
         self.sums = pose_sums(channels)
         """Of the pose as it is found, and then as it is left."""
         pose_note, fresh = PoseNote.of(armature_object), note.aims == NOTHING
-        moved = _names(armature_object, pose_note.differs(self.sums, new=True) | fresh)
-        """Bones that others have moved; all where Live has just been switched on."""
+        unseen = fresh or not pose_note.by_live
+        moved = _names(armature_object, pose_note.differs(self.sums) | unseen)
+        """Bones that others have moved; all where another part of Poise has, or Live was just switched on."""
         known = len(pose_note.sums) == len(self.sums)
         self.by_hand = _names(armature_object, pose_note.differs(self.sums) & known)
         """Those of them that Poise has not moved; none where other bones were noted."""
         self.matched = False
         """Whether targets were brought to bones in this update."""
-        self.reposed = reposed = bool(moved)
+        self.reposed = reposed = unseen or bool(moved)
         """Whether anybody else has moved bones."""
         self.replayed = reposed and trigger is Trigger.FRAME
         """Whether the animation has."""

@@ -22,6 +22,7 @@ from bpy.app.handlers import persistent
 from bpy.types import ID, Depsgraph, Object, Scene, ViewLayer
 
 from ...core import IKError
+from ..properties.app_handlers import handlers_factory
 from ..properties.naming import follow_names
 from ..properties.settings import settings_of
 from . import following
@@ -276,7 +277,7 @@ def _changed_blocks(depsgraph: Depsgraph) -> set[int]:
     return {update.id.original.session_uid for update in updates}
 
 
-_HANDLERS: Final = (
+_add, _remove = handlers_factory(
     ("depsgraph_update_post", _after_update),
     ("frame_change_post", _after_frame_change),
     ("undo_pre", _forget),
@@ -287,17 +288,13 @@ _HANDLERS: Final = (
 
 def register() -> None:
     """Add the handlers; files that are loaded leave them in place."""
-    for name, handler in _HANDLERS:
-        getattr(bpy.app.handlers, name).append(handler)
+    _add()
     _poll_soon()  # not here: while an extension is being enabled there is no context
 
 
 def unregister() -> None:
-    """Take the handlers away; one left behind would keep Blender 4.5 from ending."""
-    for name, handler in _HANDLERS:
-        handlers = getattr(bpy.app.handlers, name)
-        if handler in handlers:  # others may have cleared the list
-            handlers.remove(handler)
+    """Take the handlers away, and forget everything."""
+    _remove()
     if bpy.app.timers.is_registered(poll):
         bpy.app.timers.unregister(poll)
     LIVE.forget()
