@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import bpy
+import numpy as np
 import pytest
 
 from blender_ik_addon import cli
@@ -69,6 +70,21 @@ def test_set_up_lets_the_mesh_follow_the_controls(rig: Any):
     while not report.reached:  # the neck answers
         assert {e.why for e in report.effectors if not e.reached} == {ANSWERED}
         report = posing.solve_pose(rig)
+
+
+def test_set_up_again_keeps_all_and_switches_a_live_rig_back(rig: Any):
+    first = posing.setup_character(rig)
+    posing.switch_live(rig, True)
+    for bone in SWITCHES:
+        rig.pose.bones[bone]["IK_FK"] = 0.0
+    rig.update_tag()
+    bpy.context.view_layer.update()
+    before = [np.array(bone.matrix_basis) for bone in rig.pose.bones]
+    again = posing.setup_character(rig)
+    bpy.context.view_layer.update()
+    assert switches(rig) == [1.0] * 4
+    np.testing.assert_allclose([bone.matrix_basis for bone in rig.pose.bones], before, atol=1e-5)
+    assert not again.added and set(again.kept) == set(first.added)
 
 
 def test_a_rig_that_follows_other_controls_is_told_of(rig: Any):
