@@ -228,7 +228,7 @@ def measure(case: Case, updates: int) -> Outcome:
         _clock() as handled,
         watching(Tracker, "solve") as solved,
         watching(Follower, "follow") as followed,
-        patch.object(live, "_tool_is_running", lambda: tool[0]),
+        patch.object(live, "tool_is_running", lambda: tool[0]),
     ):
         for row in range(updates):
             move(row)
@@ -238,7 +238,7 @@ def measure(case: Case, updates: int) -> Outcome:
         found.handler = list(handled)
         found.iterations = [iterations for iterations, _ in (*solved, *followed)]
         found.solving = [seconds for _, seconds in (*solved, *followed)]
-        while live._poll() == live.STEP_PAUSE:  # until the body has come to rest under the tool
+        while live.poll() == live.STEP_PAUSE:  # until the body has come to rest under the tool
             pass
         handled.clear()
         for row in range(updates // 4):
@@ -252,7 +252,7 @@ def measure(case: Case, updates: int) -> Outcome:
         found.ends.append(local_rotations(figure))
         pause = 0.0
         while pause is not None:
-            pause, seconds = timed(live._poll)
+            pause, seconds = timed(live.poll)
             found.looks.append(seconds)
             found.ends.append(local_rotations(figure))
         posing.solve_pose(figure)

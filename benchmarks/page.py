@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pages of docs/measured: templates of `pages/`, filled with what was measured.
 
-A module measures and hands over records; its template says which figures of them are shown, and how. Fields
-are those of `str.format`. They may name the constants of the module, its options, `command`, by which the
-page is made, and `facts`, with what. Beyond that:
+A module measures and hands over records; its template says which figures of them are shown, and how. They
+are filled in by `str.format`. Fields may name the constants of the module, its options, `command`, by which
+the page is made, and `facts`, with what. A field is a `Figure`: `{rows.turn}` are the turns of all rows, and
+`{rows.turn:deg max .1f}` is the largest of them in degrees, see `told`.
 
-- `[row of rows] TEXT` stands for the text once for each of them, `[row of rows]` on a line of its own for all
-  lines down to `[end]`. So an optional part of a page is one of a list with one entry or none.
-- `{rows.turn}` are the turns of all rows, where rows is a list; `{rows.0.turn}` is that of the first.
-- `{rows.turn:deg max .1f}`: before the format words may stand that say how a figure is told, in this order;
-  see `told`.
+`[row of rows] TEXT` stands for the text once for each of them, `[row of rows]` on a line of its own for all
+lines down to `[end]`. So an optional part of a page is one of a list with one entry or none.
 
 The first list of a page is its summary: the figures that matter, in at most five lines.
 """
@@ -23,8 +21,9 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import dropwhile, takewhile
+from operator import attrgetter
 from pathlib import Path
-from string import Formatter
+from types import SimpleNamespace
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -163,36 +162,31 @@ def filled(text: str, values: Mapping[str, Any]) -> str:
     for line in lines:
         repeated = REPEATED.fullmatch(line)
         if repeated is None:
-            found.append(FIELDS.vformat(line, (), values))
+            found.append(line.format_map({name: Figure(value) for name, value in values.items()}))
             continue
         name, every, body = repeated.groups()
         if body is None:
             body = "\n".join(takewhile(lambda line: line != "[end]", lines))
-        rows, _ = FIELDS.get_field(every, (), values)
+        rows = attrgetter(every)(Figure(SimpleNamespace(**values)))._shown
         found += [filled(body, {**values, name: row}) for row in rows]
     return "\n".join(found)
 
 
-class _Fields(Formatter):
-    """Fields of a template."""
+class Figure:
+    """A value that knows how it is shown. What a list does not have itself its entries have, each its own."""
 
-    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, str]:
-        """What a field names, such as `rows.turn`."""
-        first, *parts = field_name.split(".")
-        value = kwargs[first]
-        for part in parts:
-            if part.isdigit():
-                value = value[int(part)]
-            else:
-                value = [getattr(row, part) for row in value] if type(value) is list else getattr(value, part)
-        return value, first
+    def __init__(self, value: Any) -> None:
+        self._shown = value
 
-    def format_field(self, value: Any, format_spec: str) -> str:
-        """What a field shows."""
-        return told(value, format_spec)
+    def __getattr__(self, name: str) -> Figure:
+        value = self._shown
+        return Figure([getattr(row, name) for row in value] if type(value) is list else getattr(value, name))
 
+    def __getitem__(self, row: int) -> Figure:
+        return Figure(self._shown[row])
 
-FIELDS: Final = _Fields()
+    def __format__(self, form: str) -> str:
+        return told(self._shown, form)
 
 
 def told(value: Any, form: str = "") -> str:

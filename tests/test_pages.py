@@ -45,7 +45,7 @@ def test_lines_are_repeated_for_each_row() -> None:
 
 
 def test_a_field_goes_through_the_rows_of_a_list_or_takes_one_of_them() -> None:
-    assert page.filled("{rows.times:ms max g} {rows.1.name}", {"rows": ROWS}) == "4 foot"
+    assert page.filled("{rows.times:ms max g} {rows[1].name}", {"rows": ROWS}) == "4 foot"
 
 
 def test_a_page_says_its_command_and_a_summary_has_at_most_five_lines(

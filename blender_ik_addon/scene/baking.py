@@ -17,6 +17,7 @@ from ..core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ..core.engine.pops import Pop
 from ..core.solve.sequence import SequenceJob
 from .animation.fcurves import Channel, WriteResult, check_keyable, write_keys
+from .armature.pose_note import note_posed
 from .armature.poses import channel_values, rotation_values
 from .armature.restoring import ActionSnapshot, PlayedSnapshot, PoseSnapshot, block_with_uid, restore_frame
 from .bake_frames import BakeFrames
@@ -26,7 +27,6 @@ from .live.driven_bones import Passes
 from .live.following import held
 from .properties.settings import settings_of
 from .reports import Smoothed, notes_on_between, notes_on_branches, notes_on_smoothing
-from .rig.live_state import note_posed
 from .rig.reports import (
     BakeReport,
     Measured,

@@ -146,6 +146,12 @@ def _channels(entry: Any) -> tuple[bool, bool]:
     return True, kind.of_surroundings
 
 
+def _paths(entry: Any) -> list[str]:
+    """The properties of the target of an effector by which it counts."""
+    places, turns = _channels(entry)
+    return ["location"] * places + [rotation_channel(entry.target.rotation_mode)[0]] * turns
+
+
 def _able(
     armature_object: Object, effectors: Iterable[int] | None, *, moved: bool, keyed: bool
 ) -> tuple[list[int], tuple[str, ...]]:
@@ -194,8 +200,7 @@ def _obstacle(entry: Any, *, moved: bool, keyed: bool) -> str:
         return f"{name} is part of the surroundings; move it by hand"
     if moved and kind.several:
         return "one of its targets is enough; move them by hand"
-    places, turns = _channels(entry)
-    paths = ["location"] * places + [rotation_channel(target.rotation_mode)[0]] * turns
+    (places, turns), paths = _channels(entry), _paths(entry)
     if moved:
         if not target.visible_get(view_layer=bpy.context.view_layer):
             return f"{name} is hidden; show it (Alt H) first"
@@ -240,11 +245,9 @@ def _key_frames(armature_object: Object, rows: Sequence[int], frames: Sequence[i
                     set_rotation(target, rotation_of(target), near=found[row][-1][path].tolist())
                 found[row].append({path: np.array(getattr(target, path)) for path in _PLACED})
         for row, target in targets.items():
-            places, turns = _channels(entries[row])
-            paths = ["location"] * places + [rotation_channel(target.rotation_mode)[0]] * turns
             keys = [
                 ChannelKeys(path, index, values, GROUP)
-                for path in paths
+                for path in _paths(entries[row])
                 for index, values in enumerate(np.array([now[path] for now in found[row]]).T)
             ]
             write_keys(target, np.array(frames, dtype=np.float64), keys)

@@ -22,6 +22,7 @@ from ..core.explain.diagnosis import diagnose as diagnosis_of
 from ..core.solve.sequence import SequenceJob
 from .armature.armature import check_editable
 from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
+from .armature.pose_note import note_posed
 from .armature.poses import evaluated_matrices, write_pose
 from .armature.restoring import PoseSnapshot, set_up_restored_on_error
 from .armature.role_table import recognise_roles
@@ -57,7 +58,6 @@ from .matching import MatchReport, key_targets, snap_targets
 from .properties.settings import settings_of
 from .reports import counted
 from .rig.keying import key_pose
-from .rig.live_state import note_posed
 from .rig.reports import BakeReport, EffectorError, Report, effector_errors, show, solver_reasons
 from .rig.rig import Rig
 from .rig.states import end_solve, held_from_now

@@ -16,6 +16,7 @@ from bpy.types import Context, Object, Operator, Scene
 from ..core.errors import IKError
 from ..scene import posing
 from ..scene.effectors.effectors import all_targets, target_of
+from ..scene.properties.effector_properties import POISE_PG_effector
 from ..scene.properties.settings import settings_of
 
 
@@ -151,6 +152,12 @@ def shown_effector(context: Context, armature: Object) -> int:
         return chosen
     following = [index for index, entry in enumerate(settings.effectors) if active in all_targets(entry)]
     return chosen if chosen in following or not following else following[0]
+
+
+def shown_entry(context: Context, armature: Object) -> POISE_PG_effector | None:
+    """The effector that is shown; None for none."""
+    effectors, index = settings_of(armature).effectors, shown_effector(context, armature)
+    return effectors[index] if index < len(effectors) else None
 
 
 def show_effector(context: Context, armature: Object, index: int) -> None:

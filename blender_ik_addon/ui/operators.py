@@ -3,7 +3,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from ..scene.effectors.effectors import (
     is_taken,
     label_of,
     lacks_target,
+    possible_states,
     present_state,
     target_of,
 )
@@ -40,6 +41,7 @@ from .acting import (
     selected_bones,
     show_effector,
     shown_effector,
+    shown_entry,
 )
 
 logger = logging.getLogger(__name__)
@@ -110,8 +112,8 @@ class POISE_OT_select_target(EffectorOperator, label="Select Target"):
     """Select the target of the active effector, in Object Mode, ready to be moved"""
 
     def act(self, context: Context, armature: Object) -> None:
-        index, effectors = shown_effector(context, armature), settings_of(armature).effectors
-        target = target_of(effectors[index]) if index < len(effectors) else None
+        index, entry = shown_effector(context, armature), shown_entry(context, armature)
+        target = entry and target_of(entry)
         if target is None:
             raise IKError("The active effector has no target to be selected")
         if not target.visible_get(view_layer=context.view_layer):
@@ -194,10 +196,10 @@ class POISE_OT_natural(ArmatureOperator, label="Natural Pose"):
     def act(self, context: Context, armature: Object) -> set[str] | None:
         bones = chosen_bones(context, armature) if self.which == 'CHOSEN' else []
         if self.which == 'ACTIVE':
-            effectors, index = settings_of(armature).effectors, shown_effector(context, armature)
-            if index >= len(effectors):
+            entry = shown_entry(context, armature)
+            if entry is None:
                 raise IKError("choose an effector in the list, whose limb is to be natural")
-            bones = [effectors[index].bone]
+            bones = [entry.bone]
         report = posing.make_natural(armature, bones or None)
         return None if report is None else self.answer(report)
 
@@ -245,11 +247,10 @@ class POISE_OT_add_choice(EffectorOperator, label="Add Target to Choose From"):
     """Add the selected objects as further targets to take one of; an empty if none is selected"""
 
     def act(self, context: Context, armature: Object) -> None:
-        effectors, index = settings_of(armature).effectors, shown_effector(context, armature)
-        known = set() if index >= len(effectors) else set(all_targets(effectors[index]))
-        wanted = [chosen for chosen in context.selected_objects if chosen not in {armature, *known}]
-        for target in wanted or [None]:
-            posing.add_choice(armature, index, target)
+        entry = shown_entry(context, armature)
+        known = {armature, *(all_targets(entry) if entry else ())}
+        for target in [chosen for chosen in context.selected_objects if chosen not in known] or [None]:
+            posing.add_choice(armature, shown_effector(context, armature), target)
 
 
 class POISE_OT_remove_choice(EffectorOperator, label="Remove Target to Choose From"):
@@ -272,10 +273,9 @@ class POISE_OT_pin(EffectorOperator, label="Pin"):
     )
 
     def act(self, context: Context, armature: Object) -> None:
-        effectors, index = settings_of(armature).effectors, shown_effector(context, armature)
-        pinned = index < len(effectors) and effectors[index].pinned
-        release = self.action == 'UNPIN' or (self.action == 'TOGGLE' and pinned)
-        (posing.unpin if release else posing.pin)(armature, index)
+        entry = shown_entry(context, armature)
+        release = self.action == 'UNPIN' or (self.action == 'TOGGLE' and entry and entry.pinned)
+        (posing.unpin if release else posing.pin)(armature, shown_effector(context, armature))
 
 
 def _state_items() -> tuple[tuple[str, str, str], ...]:
@@ -297,13 +297,13 @@ class POISE_OT_set_state(EffectorOperator, label="Set State"):
     def act(self, context: Context, armature: Object) -> None:
         effectors = settings_of(armature).effectors
         bones = chosen_bones(context, armature) if self.index < 0 else []
-        able = {entry.bone for entry in effectors if may_be_held(entry)}
-        for bone in [bone for bone in bones if bone not in able and self.state in {'PIN', 'FOLLOW'}]:
-            posing.add_effector(armature, bone, make_target=False)
-        rows = [row for row, entry in enumerate(effectors) if entry.bone in bones and may_be_held(entry)]
+        able = holding(armature, bones)
+        for bone in [bone for bone in bones if not able[bone] and self.state in {'PIN', 'FOLLOW'}]:
+            able[bone].append(posing.add_effector(armature, bone, make_target=False))
+        rows = sorted(chain(*able.values()))
         if self.index >= 0:
             rows = [self.index]
-        elif not rows and shown_effector(context, armature) < len(effectors):
+        elif not rows and shown_entry(context, armature):
             rows = [shown_effector(context, armature)]
         states = dict.fromkeys(rows, self.state)
         if self.state == 'NEXT':
@@ -315,17 +315,18 @@ class POISE_OT_set_state(EffectorOperator, label="Set State"):
         self.tell(", ".join(f"{label_of(effectors[row], row)}: {names[s]}" for row, s in states.items()))
 
 
-def may_be_held(entry: POISE_PG_effector) -> bool:
-    """Whether an effector can be pinned, and follow."""
-    return KINDS[entry.kind].pinnable
+def holding(armature: Object, bones: Iterable[str]) -> dict[str, list[int]]:
+    """Places in the list of the effectors of some bones that can hold these, by bone."""
+    entries = settings_of(armature).effectors
+    able = [(row, entry.bone) for row, entry in enumerate(entries) if KINDS[entry.kind].pinnable]
+    return {bone: [row for row, own in able if own == bone] for bone in bones}
 
 
 def next_state(armature: Object, entry: POISE_PG_effector) -> str:
     """The state after the present one, of those that an effector can have."""
     now = present_state(armature, entry)
-    states = [item[0] for item in STATE_ITEMS if may_be_held(entry) or item[0] in {'REACH', 'OFF'}]
     bound = entry.target is not None and is_taken(armature, entry)
-    states = [state for state in states if state != 'FOLLOW' or not bound]
+    states = [state for state in possible_states(entry) if state != 'FOLLOW' or not bound]
     return states[(states.index(now) + 1) % len(states)]
 
 
@@ -333,11 +334,11 @@ class POISE_OT_keep_orientation(EffectorOperator, label="Keep Orientation"):
     """Keep the orientation that the bone of the active effector has, or let it turn as it comes"""
 
     def act(self, context: Context, armature: Object) -> None:
-        effectors, index = settings_of(armature).effectors, shown_effector(context, armature)
-        keeps = index < len(effectors) and effectors[index].kind != 'BOTH'
+        index, entry = shown_effector(context, armature), shown_entry(context, armature)
+        keeps = entry is not None and entry.kind != 'BOTH'
         posing.keep_orientation(armature, index, keeps)
         how = "keeps its orientation" if keeps else "turns as it comes"
-        self.tell(f"{label_of(effectors[index], index)} {how}")
+        self.tell(f"{label_of(settings_of(armature).effectors[index], index)} {how}")
 
 
 class POISE_OT_add_floor(EffectorOperator, label="Add Floor"):
@@ -386,10 +387,7 @@ class POISE_OT_pin_bones(ArmatureOperator, label="Pin Bones"):
 
     def act(self, context: Context, armature: Object) -> None:
         effectors = settings_of(armature).effectors
-        able = [(row, entry.bone) for row, entry in enumerate(effectors) if KINDS[entry.kind].pinnable]
-        entries = {
-            bone: [row for row, own in able if own == bone] for bone in chosen_bones(context, armature)
-        }
+        entries = holding(armature, chosen_bones(context, armature))
         held = all(own and all(effectors[index].pinned for index in own) for own in entries.values())
         for bone, own in () if held else entries.items():
             if not own:

@@ -22,6 +22,7 @@ from gpu_extras.batch import batch_for_shader
 from ..core.arrays import FloatArray
 from ..scene.live.dragging import Drag
 from ..scene.live.overlay_geometry import Line, Marks, Point, Text, Wanted, drag_marks, marks_of
+from ..scene.properties.app_handlers import handlers_factory
 from .acting import active_bone, context_armature, flag
 from .mouse import View
 from .preferences import Colour, look
@@ -345,6 +346,7 @@ def _navigation(context: Context, right: float) -> list[Box]:
 
 CLASSES = (POISE_PG_overlay, POISE_PT_overlay)
 
+_add, _remove = handlers_factory(*((name, _changed) for name in CHANGES))
 _register_classes, _unregister_classes = bpy.utils.register_classes_factory(CLASSES)
 
 
@@ -361,8 +363,7 @@ def register() -> None:
         add(_draw, (_lines,), 'WINDOW', 'POST_VIEW'),
         add(_draw, (_points_and_texts,), 'WINDOW', 'POST_PIXEL'),
     ]
-    for name in CHANGES:
-        getattr(bpy.app.handlers, name).append(_changed)
+    _add()
 
 
 def unregister() -> None:
@@ -370,9 +371,6 @@ def unregister() -> None:
     for handle in _drawing.handles:
         SpaceView3D.draw_handler_remove(handle, 'WINDOW')
     _drawing.handles, _drawing.marks, _drawing.drag, _drawing.key = [], Marks(), None, None
-    for name in CHANGES:
-        handlers: Any = getattr(bpy.app.handlers, name)
-        if _changed in handlers:
-            handlers.remove(_changed)
+    _remove()
     del Scene.poise_overlay  # pyright: ignore[reportAttributeAccessIssue]
     _unregister_classes()

@@ -11,14 +11,14 @@ from bpy.types import Context, Menu, Object, Panel, UILayout, UIList, VIEW3D_HT_
 from ..core.amounts import angle_text, length_text
 from ..core.problem.options import USED_BY
 from ..scene import posing
-from ..scene.effectors.effectors import label_of, lacks_target, present_state
+from ..scene.effectors.effectors import label_of, lacks_target, possible_states, present_state
 from ..scene.kinds.kinds import KINDS, asked_of
 from ..scene.live.handlers import live_armatures, problem_of
 from ..scene.properties.effector_properties import FURTHER_BONES, STATE_ITEMS, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
 from ..scene.reports import SETTLING, counted, in_a_row
 from ..scene.rig.reports import MOST_SHOWN
-from .acting import active_bone, context_armature, require_armature, shown_effector
+from .acting import active_bone, context_armature, require_armature, shown_entry
 from .overlay import draw_switches, overlay_of
 
 CHARACTER_WIDTH = 6.5
@@ -33,9 +33,8 @@ ERROR_WIDTH = 2.4
 """Width of the cell for a miss [widths of a button], so that names begin to be cut at the same length."""
 UNSURE = 0.5
 """Confidence [1] below which a row of the table of roles has a warning sign."""
-STATE_ICONS: dict[str, Any] = {item[0]: item[3] for item in STATE_ITEMS}
-"""Icons of states."""
-NO_BONE = "Select a bone in Pose Mode."
+STATES: dict[str, Any] = {item[0]: item for item in STATE_ITEMS}
+"""States of effectors, with their names and icons."""
 
 Icon = Literal['NONE', 'BLANK1', 'ARMATURE_DATA', 'CHECKMARK', 'DOT', 'ERROR', 'INFO', 'TIME']
 
@@ -155,16 +154,19 @@ def draw_choices(layout: UILayout, effector: POISE_PG_effector) -> None:
         layout.label(text=f"Took {effector.taken}", icon='CHECKMARK')
 
 
+def draw_state(layout: Any, state: str, index: int = -1, **looks: Any) -> None:
+    """Draw a button that gives an effector, or what is selected, a state."""
+    _, text, _, icon, _ = STATES[state]
+    button = layout.operator("poise.set_state", **{"text": text, "icon": icon} | looks)
+    button.state, button.index = state, index
+
+
 def draw_states(layout: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
     """Draw a button for each state that the effector can have, the present one pressed."""
     row, now = layout.row(align=True), present_state(armature, effector)
     index = list(settings_of(armature).effectors).index(effector)
-    for state, text, _, _, _ in STATE_ITEMS:
-        if state in {'REACH', 'OFF'} or KINDS[effector.kind].pinnable:
-            button: Any = row.operator(
-                "poise.set_state", text=text, icon=STATE_ICONS[state], depress=state == now
-            )
-            button.state, button.index = state, index
+    for state in possible_states(effector):
+        draw_state(row, state, index, depress=state == now)
 
 
 def fields_of(layout: UILayout) -> UILayout:
@@ -173,6 +175,17 @@ def fields_of(layout: UILayout) -> UILayout:
     column.use_property_split = True
     column.use_property_decorate = False
     return column
+
+
+def draw_active_bone(layout: UILayout, context: Context, entries: Any) -> tuple[str, Any, UILayout | None]:
+    """Draw the name of the active bone; return it, its entry in a list, and the row. None for no bone."""
+    name = active_bone(context)
+    if not name:
+        draw_words(layout, context, "Select a bone in Pose Mode.", 'INFO')
+        return "", None, None
+    row = layout.row(align=True)
+    row.label(text=name, icon='BONE_DATA')
+    return name, next((entry for entry in entries if entry.name == name), None), row
 
 
 def draw_animated(column: UILayout, effector: POISE_PG_effector, name: str) -> None:
@@ -202,8 +215,8 @@ class POISE_UL_effectors(UIList):
         level = row.row(align=True)
         level.alignment, level.ui_units_x = 'RIGHT', 0.9
         level.label(text=str(item.priority))
-        state = present_state(item.id_data, item)
-        button = row.operator("poise.set_state", text="", icon=STATE_ICONS[state], emboss=False)
+        icon = STATES[present_state(item.id_data, item)][3]
+        button = row.operator("poise.set_state", text="", icon=icon, emboss=False)
         button.state, button.index = 'NEXT', list(data.effectors).index(item)
 
 
@@ -327,8 +340,7 @@ class POISE_PT_effectors(_Part, label="Effectors"):
         if not settings.effectors:
             text = "Press Set Up Character, or select bones in Pose Mode and press +."
             draw_words(layout, context, text, 'INFO')
-        elif (shown := shown_effector(context, armature)) < len(settings.effectors):
-            effector = settings.effectors[shown]
+        elif effector := shown_entry(context, armature):
             if errors := errors_of(settings, effector):
                 far = any(missed for _, missed in errors) or effector.kind == 'STAY'
                 off = f"{', '.join(text for text, _ in errors)} off" if far else "on target"
@@ -422,13 +434,9 @@ class POISE_PT_limits(_Part, label="Limits", order=2):
 
     def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
         layout.row(align=True).operator("poise.read_limits", icon='IMPORT')
-        name = active_bone(context)
-        if not name:
-            draw_words(layout, context, NO_BONE, 'INFO')
+        name, entry, row = draw_active_bone(layout, context, settings.joints)
+        if row is None:
             return
-        entry = next((e for e in settings.joints if e.name == name), None)
-        row = layout.row(align=True)
-        row.label(text=name, icon='BONE_DATA')
         layout.operator("poise.edit_limits", text="Prefer Pose").action = 'PREFER'
         action, text = ('OWN', "Edit") if entry is None else ('RIG', "From Rig")
         row.operator("poise.edit_limits", text=text).action = action
@@ -469,13 +477,9 @@ class POISE_PT_masses(_Part, label="Masses", order=2):
             else:
                 column.label(text="Not measured yet: bones weigh by role", icon='ERROR')
         column.prop(settings, "body_mass")
-        name = active_bone(context)
-        if not name:
-            draw_words(layout, context, NO_BONE, 'INFO')
+        _, entry, row = draw_active_bone(layout, context, settings.masses)
+        if row is None:
             return
-        entry = next((e for e in settings.masses if e.name == name), None)
-        row = layout.row(align=True)
-        row.label(text=name, icon='BONE_DATA')
         if entry is None:
             row.operator("poise.edit_masses", text="Edit").action = 'OWN'
         else:
@@ -591,7 +595,7 @@ class POISE_MT_pie(Menu):
         # Most used first: left, right, below, above, corners.
         pie: Any = self.layout.menu_pie()
         settings = settings_of(require_armature(context))
-        self.draw_state(pie, 'PIN')
+        draw_state(pie, 'PIN')
         pie.operator("poise.live", text="Live Off" if settings.live else "Live On", icon='REC')
         pie.operator("poise.solve_pose", icon='CON_KINEMATIC')
         pie.operator("poise.drag", icon='VIEW_PAN')
@@ -599,15 +603,8 @@ class POISE_MT_pie(Menu):
         pie.operator("poise.bake", icon='KEY_HLT')
         states = pie.box().row(align=True)
         for state in ('REACH', 'FOLLOW', 'OFF'):
-            self.draw_state(states, state)
+            draw_state(states, state)
         pie.prop(overlay_of(context.scene), "show", text="Overlay", icon='OVERLAY')
-
-    @staticmethod
-    def draw_state(layout: Any, state: str) -> None:
-        """Draw a button that gives what is selected a state."""
-        text = next(item[1] for item in STATE_ITEMS if item[0] == state)
-        button = layout.operator("poise.set_state", text=text, icon=STATE_ICONS[state])
-        button.state, button.index = state, -1
 
 
 CLASSES = (

@@ -39,6 +39,27 @@ def empty_file(addon: None) -> None:
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
 
 
+@pytest.fixture
+def tool(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Not empty while a tool is to be running that moves things under the mouse."""
+    from blender_ik_addon.scene.live import handlers
+
+    running: list[bool] = []
+    monkeypatch.setattr(handlers, "tool_is_running", lambda: bool(running))
+    return running
+
+
+@pytest.fixture
+def auto_key(empty_file: None) -> Iterator[None]:
+    """Switch auto-key on, of all channels: Blender 5.2 begins with those that have keys already."""
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
+    edit = bpy.context.preferences.edit
+    before = edit.use_keyframe_insert_available
+    edit.use_keyframe_insert_available = False
+    yield
+    edit.use_keyframe_insert_available = before
+
+
 _status: list[int] = []
 """How the run has ended, once it has."""
 

@@ -58,6 +58,13 @@ def select_bones(obj: Any, names: set[str]) -> None:
         selectable(bone).select = bone.name in names
 
 
+def pose_mode(obj: Any, *names: str) -> None:
+    """Enter Pose Mode with just these bones selected."""
+    bpy.context.view_layer.objects.active = obj
+    bpy.ops.object.mode_set(mode='POSE')
+    select_bones(obj, set(names))
+
+
 def scene_record(obj: Any) -> dict[str, Any]:
     """Frame, modes, selection, active object and bone, auto-key."""
     scene, layer = bpy.context.scene, bpy.context.view_layer

@@ -18,7 +18,7 @@ from blender_ik_addon.scene.animation.fcurves import ChannelKeys, WriteResult, w
 
 from .actions import EULER, LOCATION, assign_slot, channelbag_of, curve_of, location_keys, odd_curve, points
 from .builders import chain, empty, humanoid
-from .records import KEY_ATTRIBUTES, action_record, as_tuples
+from .records import KEY_ATTRIBUTES, action_record, as_tuples, lines_run
 
 # Where keys land
 
@@ -99,14 +99,6 @@ def test_a_quaternion_bone_gets_four_curves() -> None:
     assert obj.pose.bones["bone.000"].rotation_quaternion[:] == (0.5, 0.5, 0.5, 0.5)
 
 
-@pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX"])
-def test_every_rotation_mode_has_its_channel(mode: str) -> None:
-    bone = chain(1).pose.bones["bone.000"]
-    bone.rotation_mode = mode
-    property_name, components = animation.rotation_channel(mode)
-    assert len(getattr(bone, property_name)) == components
-
-
 def test_a_bone_name_with_quotes_is_found() -> None:
     obj = chain(1)
     obj.data.bones["bone.000"].name = 'odd "name" \\'
@@ -164,21 +156,6 @@ def test_a_key_nearer_than_blender_can_tell_apart_is_replaced() -> None:
     write_keys(obj, [0.995, 2.005, 20.0], [location_keys([5.0, 5.0, 6.0])])
     write_keys(obj, [1.0, 2.0], [location_keys([1.0, 2.0])])
     assert points(curve_of(obj)) == [(1.0, 1.0), (2.0, 2.0), (20.0, 6.0)]
-
-
-def test_other_slots_of_a_shared_action_are_not_touched() -> None:
-    first, second = chain(1, name="first"), chain(1, name="second")
-    shared = bpy.data.actions.new("Shared")
-    other = assign_slot(second, shared, "second").fcurves.new(LOCATION, index=0)
-    other.keyframe_points.insert(1, 42.0)
-    assign_slot(first, shared, "first")
-
-    write_keys(first, [1, 2], [location_keys([1.0, 2.0])])
-
-    assert first.animation_data.action == second.animation_data.action == shared
-    assert len(shared.slots) == 2
-    assert points(curve_of(first)) == [(1.0, 1.0), (2.0, 2.0)]
-    assert points(curve_of(second)) == [(1.0, 42.0)]
 
 
 def test_one_slot_that_moves_two_objects_is_noted() -> None:
@@ -335,24 +312,6 @@ def test_any_object_can_be_sampled() -> None:
 
 
 # Speed, as counts
-
-
-def lines_run(call: Callable[[], object]) -> int:
-    """Count the lines that Python runs: each turn of any loop or comprehension adds to it."""
-    count = 0
-
-    def trace(_frame: Any, event: str, _argument: Any) -> Any:
-        nonlocal count
-        count += event in ("line", "call")
-        return trace
-
-    previous = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(previous)
-    return count
 
 
 def bulk_calls(call: Callable[[], object]) -> list[str]:

@@ -154,15 +154,6 @@ class TestForwardKinematicsEqualsBlender:
         assert not pose.translation.any()
         assert disagreement(obj, armature, pose) < AGREEMENT
 
-    def test_on_rigify_s_metarig(self, rng: np.random.Generator) -> None:
-        obj = builders.basic_human_metarig()
-        for bone in obj.pose.bones:
-            bone.rotation_mode = str(rng.choice(MODES))
-        armature = read_armature(obj)
-        for _ in range(5):
-            pose_randomly(obj, rng, scale=0.05)
-            assert disagreement(obj, armature, read_pose(obj, armature)) < AGREEMENT
-
     def test_with_a_bone_without_length(self, rng: np.random.Generator) -> None:
         """Blender 4.5 removes it when Edit Mode ends; from 5.0 it is kept, 2e-6 long."""
         obj = builders.armature(
@@ -176,13 +167,6 @@ class TestForwardKinematicsEqualsBlender:
         pose_randomly(obj, rng)
         armature = read_armature(obj)
         assert armature.skeleton.names == (("a", "b", "c") if bpy.app.version >= (5, 0, 0) else ("a", "c"))
-        assert disagreement(obj, armature, read_pose(obj, armature)) < AGREEMENT
-
-    def test_on_a_long_chain(self, rng: np.random.Generator) -> None:
-        obj = builders.chain(200, length=0.1)
-        armature = read_armature(obj)
-        for bone in obj.pose.bones:
-            bone.rotation_quaternion = rng.normal(size=4)
         assert disagreement(obj, armature, read_pose(obj, armature)) < AGREEMENT
 
 

@@ -28,7 +28,8 @@ def character(scale: float = 1.0, **options: Any) -> Any:
     hips = target_of(armature, "hips").matrix_world.translation
     target = target_of(armature, "hand.L")
     target.location += 0.15 * (hips - target.location)
-    assert posing.solve_pose(armature).reached
+    for _ in range(4):  # at a hundredth of the size targets are rounded so that one solve may stop on its way
+        assert posing.solve_pose(armature).reached
     return armature
 
 
@@ -56,15 +57,13 @@ def carry(armature: Any) -> None:
 @pytest.mark.parametrize("scale", [1.0, 0.01])
 def test_moving_the_armature_object_moves_the_whole_character(scale: float):
     armature = character(scale, poles=True)
-    posing.solve_pose(armature)
     before, within = channels(armature), np.linalg.inv(np.array(armature.matrix_world)) @ places(armature)
     carry(armature)
     np.testing.assert_allclose(
         np.linalg.inv(np.array(armature.matrix_world)) @ places(armature), within, atol=STILL / scale
     )
     assert posing.solve_pose(armature).reached
-    # Targets are rounded in the world, and legs are nearly straight, where a little turns them much.
-    np.testing.assert_allclose(channels(armature), before, atol=20.0 * STILL / scale)
+    np.testing.assert_allclose(channels(armature), before, atol=20.0 * STILL)
 
 
 def test_set_up_leaves_targets_where_their_bones_are_and_their_channels_say_so():

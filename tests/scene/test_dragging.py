@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Dragging: the bone follows, what holds holds, and nothing is left behind when it is put back."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 import bpy
 import numpy as np
 import pytest
 
 from blender_ik_addon.core import IKError
-from blender_ik_addon.core.amounts import angle_text
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.fcurves import own_curves
 from blender_ik_addon.scene.live.dragging import MOST_TURN, Drag
@@ -16,6 +15,7 @@ from blender_ik_addon.scene.rig import keying
 from blender_ik_addon.ui.mouse import AxisLock, Numbers, View, nearest_segment, stepped
 
 from . import builders
+from .records import pose_record
 
 HALF_MILLIMETRE = 0.0005
 
@@ -42,16 +42,6 @@ def place(armature: bpy.types.Object, bone: str) -> np.ndarray:
     bpy.context.view_layer.update()
     posed = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
     return np.array(posed.matrix_world @ posed.pose.bones[bone].head)
-
-
-def bits(armature: bpy.types.Object) -> list[bytes]:
-    """Every channel of every bone."""
-    names = ("location", "rotation_quaternion", "rotation_euler", "rotation_axis_angle", "scale")
-    return [
-        np.array(getattr(bone, name)[:], dtype=np.float64).tobytes()
-        for bone in armature.pose.bones
-        for name in names
-    ]
 
 
 def pull(drag: Drag, offset: Sequence[float], steps: int) -> None:
@@ -124,12 +114,12 @@ def test_cancel_restores_every_bit():
     armature = figure(first="foot.L")
     armature.pose.bones["hand.L"].rotation_mode = 'QUATERNION'
     armature.pose.bones["hand.L"].rotation_quaternion = (0.3, 0.1, -0.7, 0.2)  # not of length 1
-    before = bits(armature)
+    before = pose_record(armature)
     drag = Drag(armature, "forearm.L")
     pull(drag, (0.0, -0.2, 0.1), 3)
-    assert bits(armature) != before
+    assert pose_record(armature) != before
     drag.cancel()
-    assert bits(armature) == before
+    assert pose_record(armature) == before
     assert armature.animation_data is None
 
 
@@ -268,19 +258,6 @@ def test_a_bone_that_cannot_move_is_refused_with_the_reason():
 # Keys and undo
 
 
-@pytest.fixture
-def only_available() -> Iterator[Callable[[bool], None]]:
-    """Sets Blender's preference to auto-key only what has keys already, which is on by default in 5.2."""
-    edit = bpy.context.preferences.edit
-    before = edit.use_keyframe_insert_available
-
-    def choose(on: bool) -> None:
-        edit.use_keyframe_insert_available = on
-
-    yield choose
-    edit.use_keyframe_insert_available = before
-
-
 def keyed(armature: bpy.types.Object) -> set[str]:
     """Names of the bones that have keys in the action."""
     if armature.animation_data is None or armature.animation_data.action is None:
@@ -288,8 +265,9 @@ def keyed(armature: bpy.types.Object) -> set[str]:
     return {path.split('"')[1] for path, _index in own_curves(armature)}
 
 
-def test_confirm_keys_what_has_moved_and_only_when_auto_key_is_on(only_available: Callable[[bool], None]):
-    only_available(False)
+@pytest.mark.usefixtures("auto_key")
+def test_confirm_keys_what_has_moved_and_only_when_auto_key_is_on():
+    bpy.context.scene.tool_settings.use_keyframe_insert_auto = False
     armature = figure(first="hand.L")
     target = armature.poise.effectors[0].target
     drag = Drag(armature, "hand.L")
@@ -309,13 +287,11 @@ def test_confirm_keys_what_has_moved_and_only_when_auto_key_is_on(only_available
     assert target.animation_data.action.frame_range[:] == (12.0, 12.0)
 
 
-def test_only_available_channels_are_auto_keyed_when_blender_is_set_so(
-    only_available: Callable[[bool], None],
-):
-    only_available(True)
+@pytest.mark.usefixtures("auto_key")
+def test_only_available_channels_are_auto_keyed_when_blender_is_set_so():
+    bpy.context.preferences.edit.use_keyframe_insert_available = True
     armature = figure()
     armature.pose.bones["forearm.L"].keyframe_insert("rotation_euler", frame=1)
-    bpy.context.scene.tool_settings.use_keyframe_insert_auto = True
     bpy.context.scene.frame_set(5)
     drag = Drag(armature, "hand.L")
     pull(drag, (-0.1, -0.2, 0.1), 2)
@@ -369,15 +345,15 @@ def test_a_drag_is_one_undo_step():
     figure()
     name = bpy.context.object.name
     bpy.ops.ed.undo_push(message="Before")
-    before = bits(bpy.data.objects[name])
+    before = pose_record(bpy.data.objects[name])
     assert bpy.ops.poise.drag(bone="hand.L", offset=(-0.1, -0.2, 0.1)) == {'FINISHED'}
-    after = bits(bpy.data.objects[name])
+    after = pose_record(bpy.data.objects[name])
     assert after != before
     bpy.ops.ed.undo_push(message="What a window would have done")
     bpy.ops.ed.undo()
-    assert bits(bpy.data.objects[name]) == before
+    assert pose_record(bpy.data.objects[name]) == before
     bpy.ops.ed.redo()
-    assert bits(bpy.data.objects[name]) == after
+    assert pose_record(bpy.data.objects[name]) == after
 
 
 def test_the_operator_gives_the_numbers_of_the_class():
@@ -386,11 +362,11 @@ def test_the_operator_gives_the_numbers_of_the_class():
     offset = np.array([-0.1, -0.2, 0.1], dtype=np.float32).astype(np.float64)  # as properties hold it
     drag.move(drag.place + offset)
     drag.confirm()
-    expected = bits(armature)
+    expected = pose_record(armature)
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
     armature = figure()
     assert bpy.ops.poise.drag('INVOKE_DEFAULT', bone="hand.L", offset=(-0.1, -0.2, 0.1)) == {'FINISHED'}
-    assert bits(armature) == expected
+    assert pose_record(armature) == expected
 
 
 # What is under the mouse
@@ -490,13 +466,6 @@ def test_numbers_are_typed_as_with_g():
     assert typed("ONE PERIOD FIVE PERIOD FIVE", along).offset(along, axes)[0] == 1.55
     whole = stepped(np.array([0.14, -0.26, 0.04]), axes, 0.1)
     np.testing.assert_allclose(whole, (0.1, -0.3, 0.0))
-
-
-@pytest.mark.parametrize(
-    ("degrees", "text"), [(-20.0, "-20°"), (-0.5, "-0.5°"), (0.0, "0°"), (-123.4, "-123°")]
-)
-def test_angles_are_written_in_plain_digits(degrees: float, text: str):
-    assert angle_text(np.radians(degrees)) == text
 
 
 def test_a_dragged_bone_gives_way_to_others_of_its_level():

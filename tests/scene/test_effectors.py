@@ -225,13 +225,6 @@ def test_a_target_that_depends_on_its_armature_is_refused_with_the_links(case: s
     assert "Break that link" in words
 
 
-def test_an_armature_does_not_follow_itself():
-    armature = builders.humanoid()
-    posing.add_effector(armature, "hand.L", make_target=False)
-    armature.poise.effectors[0].target = armature
-    assert "is the armature 'humanoid' itself" in refusal(armature)
-
-
 def muted(constraint: Any) -> Any:
     constraint.mute = True
     return constraint

@@ -96,19 +96,6 @@ def test_no_mass_at_all_is_refused_in_words_and_nothing_moves():
         posing.own_masses(armature, ["nose"])
 
 
-def test_masses_are_in_presets(tmp_path: Path):
-    armature = builders.humanoid()
-    posing.own_masses(armature, ["hand.L"])
-    mass_entries(armature)["hand.L"].mass = 12.5
-    armature.poise.body_mass = 90.0
-    posing.save_preset(armature, tmp_path / "carrier.json")
-    other = builders.humanoid("other")
-    posing.load_preset(other, tmp_path / "carrier.json")
-    assert mass_entries(other)["hand.L"].mass == 12.5
-    assert other.poise.body_mass == 90.0
-    assert set(mass_entries(other)) == {"hand.L"}
-
-
 def test_operators_do_the_same():
     armature = builders.humanoid()
     bpy.context.view_layer.objects.active = armature

@@ -12,9 +12,11 @@ from mathutils import Vector
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.live import following as live_following
+from blender_ik_addon.scene.live.dragging import Drag
 from blender_ik_addon.scene.live.machine import Trigger
 
 from .builders import basic_human_metarig
+from .records import pose_mode
 
 SHOWN = 1e-5
 """Entry of a bone's matrix [1, m] that a solve may change where all targets are reached."""
@@ -77,6 +79,16 @@ def targets_as_they_are(figure: Any) -> list[Any]:
     ]
 
 
+def changed_since(before: list[Any], figure: Any) -> list[str]:
+    """Names of the effectors whose target or state is another one."""
+    now = zip(figure.poise.effectors.keys(), before, targets_as_they_are(figure), strict=True)
+    return [name for name, old, new in now if old != new]
+
+
+def curves_of(target: Any) -> Any:
+    return target.animation_data.action.layers[0].strips[0].channelbags[0].fcurves
+
+
 def test_after_snapping_a_posed_figure_stays_when_it_is_solved() -> None:
     figure = figure_set_up()
     posed(figure)
@@ -96,13 +108,7 @@ def test_only_those_that_are_meant_are_snapped() -> None:
     posed(figure)
     before = targets_as_they_are(figure)
     posing.snap_targets(figure, [index(figure, "hand.L")])
-    after = targets_as_they_are(figure)
-    changed = [
-        name
-        for name, old, new in zip(figure.poise.effectors.keys(), before, after, strict=True)
-        if old != new
-    ]
-    assert changed == ["hand.L"]
+    assert changed_since(before, figure) == ["hand.L"]
 
 
 def test_states_stay_when_targets_are_snapped() -> None:
@@ -158,7 +164,7 @@ def test_a_motion_of_bones_becomes_one_of_targets() -> None:
         scene.frame_set(frame)
         assert max(distance(figure, name) for name in names) < NEAR
     for entry in figure.poise.effectors:
-        for curve in entry.target.animation_data.action.layers[0].strips[0].channelbags[0].fcurves:
+        for curve in curves_of(entry.target):
             assert np.abs(np.diff([key.co[1] for key in curve.keyframe_points])).max() < 0.5
     assert posing.bake(figure, frames).reached
 
@@ -169,13 +175,7 @@ def test_keys_of_targets_are_at_the_present_frame() -> None:
     figure.poise.effectors["hand.L"].target.location.x += 0.01
     report = posing.key_targets(figure, [index(figure, "hand.L")])
     assert report.effectors == ("hand.L",)
-    curves = (
-        figure.poise.effectors["hand.L"]
-        .target.animation_data.action.layers[0]
-        .strips[0]
-        .channelbags[0]
-        .fcurves
-    )
+    curves = curves_of(figure.poise.effectors["hand.L"].target)
     assert {key.co[0] for curve in curves for key in curve.keyframe_points} == {5.0}
     assert figure.poise.effectors["hand.R"].target.animation_data is None
 
@@ -224,7 +224,7 @@ def test_curves_that_are_locked_are_told_before_any_key_is_written() -> None:
     figure = figure_set_up()
     target = figure.poise.effectors["hand.L"].target
     target.keyframe_insert("location", frame=1)
-    for curve in target.animation_data.action.layers[0].strips[0].channelbags[0].fcurves:
+    for curve in curves_of(target):
         curve.lock = True
     with pytest.raises(IKError, match="unlock them in the Graph Editor"):
         posing.key_targets(figure, [index(figure, "hand.L")])
@@ -248,20 +248,10 @@ def test_a_bone_that_is_scaled_to_nothing_leaves_all_as_it_was() -> None:
 def test_the_operators_act_on_what_is_selected() -> None:
     figure = figure_set_up()
     posed(figure)
-    bpy.context.view_layer.objects.active = figure
-    bpy.ops.object.mode_set(mode='POSE')
-    for bone in figure.pose.bones:
-        selected = bone.name == "hand.L"
-        if bpy.app.version >= (5, 0):
-            bone.select = selected
-        else:
-            bone.bone.select = selected
+    pose_mode(figure, "hand.L")
     before = targets_as_they_are(figure)
     assert bpy.ops.poise.snap_targets() == {'FINISHED'}
-    changed = [old != new for old, new in zip(before, targets_as_they_are(figure), strict=True)]
-    assert [name for name, new in zip(figure.poise.effectors.keys(), changed, strict=True) if new] == [
-        "hand.L"
-    ]
+    assert changed_since(before, figure) == ["hand.L"]
     assert bpy.ops.poise.select_targets() == {'FINISHED'}
     assert {entry.target for entry in figure.poise.effectors} == {*bpy.context.selected_objects}
     assert bpy.ops.poise.key_targets(which='ALL') == {'FINISHED'}
@@ -407,6 +397,37 @@ def test_solve_and_bake_take_no_target_along() -> None:
         figure.update_tag()
         bpy.context.view_layer.update()
     assert tuple(target.location) == place
+
+
+def test_a_drag_that_is_cancelled_takes_no_target_along() -> None:
+    figure = figure_set_up()
+    following(figure)
+    target = figure.poise.effectors["hand.L"].target
+    target.location.x += 1.0
+    bpy.context.view_layer.update()
+    place, shown = tuple(target.location), figure.poise.last_message
+    drag = Drag(figure, "forearm.L")
+    for _ in range(2):
+        drag.move(drag.place + np.array((0.0, -0.05, 0.05)))
+        bpy.context.view_layer.update()
+    drag.cancel()
+    bpy.context.view_layer.update()
+    assert tuple(target.location) == place and distance(figure, "hand.L") > 0.1
+    assert "hand.L" in figure.poise.last_message and "hand.L" in shown
+
+
+def test_a_mirrored_pose_is_measured_in_live_mode_and_takes_no_target_along() -> None:
+    figure = figure_set_up()
+    following(figure)
+    target = figure.poise.effectors["hand.L"].target
+    target.location.z -= 0.2
+    bpy.context.view_layer.update()
+    place = tuple(target.location)
+    assert figure.poise.last_reached
+    posing.mirror(figure, settings=False, targets=False, limits=False)
+    bpy.context.view_layer.update()
+    assert tuple(target.location) == place and distance(figure, "hand.L") > 0.1
+    assert not figure.poise.last_reached and "hand.L" in figure.poise.last_message
 
 
 def test_live_and_solve_say_the_same_of_what_follows() -> None:

@@ -7,14 +7,7 @@ import pytest
 from blender_ik_addon.scene import posing
 
 from .builders import humanoid
-
-
-def select(armature: bpy.types.Object, *names: str) -> None:
-    """Select bones in Pose Mode; what is selected moved from bones to pose bones in Blender 5.0."""
-    bpy.context.view_layer.objects.active = armature
-    bpy.ops.object.mode_set(mode='POSE')
-    for bone in armature.pose.bones:
-        (bone if hasattr(bone, "select") else bone.bone).select = bone.name in names
+from .records import pose_mode
 
 
 def pins(armature: bpy.types.Object) -> dict[str, bool]:
@@ -25,7 +18,7 @@ def pins(armature: bpy.types.Object) -> dict[str, bool]:
 def test_selected_bones_are_pinned_and_let_go_again():
     armature = humanoid()
     posing.add_effector(armature, "hand.L")
-    select(armature, "hand.L", "foot.R")
+    pose_mode(armature, "hand.L", "foot.R")
     assert bpy.ops.poise.pin_bones() == {'FINISHED'}
     assert pins(armature) == {"hand.L": True, "foot.R": True}
     added = armature.poise.effectors["foot.R"]
@@ -41,7 +34,7 @@ def test_letting_a_bone_go_leaves_the_list_as_it_was_before_the_pin():
     armature.poise.active_effector = 0
     before = pins(armature)
     for selected in (("foot.R",), ("hand.L", "foot.L", "foot.R"), ("head", "hand.L")):
-        select(armature, *selected)
+        pose_mode(armature, *selected)
         bpy.ops.poise.pin_bones()
         assert all(pins(armature)[name] for name in selected)
         armature.poise.active_effector = len(armature.poise.effectors) - 1
@@ -53,7 +46,7 @@ def test_letting_a_bone_go_leaves_the_list_as_it_was_before_the_pin():
 
 def test_the_button_unpin_gives_an_effector_the_target_that_it_lacks():
     armature = humanoid()
-    select(armature, "foot.R")
+    pose_mode(armature, "foot.R")
     bpy.ops.poise.pin_bones()
     bpy.ops.poise.pin(action='UNPIN')
     assert pins(armature) == {"foot.R": False}
@@ -66,7 +59,7 @@ def test_where_some_are_held_the_others_are_held_as_well():
     for bone in ("hand.L", "hand.R"):
         posing.add_effector(armature, bone)
     posing.pin(armature, 0)
-    select(armature, "hand.L", "hand.R")
+    pose_mode(armature, "hand.L", "hand.R")
     bpy.ops.poise.pin_bones()
     assert pins(armature) == {"hand.L": True, "hand.R": True}
 
@@ -86,7 +79,7 @@ def test_a_selected_target_stands_for_its_bone():
 
 def test_without_a_selection_the_button_is_grey():
     armature = humanoid()
-    select(armature)
+    pose_mode(armature)
     assert not bpy.ops.poise.pin_bones.poll()
     with pytest.raises(RuntimeError, match="Select bones in Pose Mode, or targets of effectors"):
         bpy.ops.poise.pin_bones()

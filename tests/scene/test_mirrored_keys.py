@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.model.rotation import EULER_ORDERS, matrix_from_rotvec
+from blender_ik_addon.core.model.rotation import EULER_ORDERS
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.fcurves import own_curves
 
@@ -182,22 +182,6 @@ def keyed(obj: Any) -> list[tuple[float, float]]:
     return [
         (point.co[0], point.co[1]) for curve in own_curves(obj).values() for point in curve.keyframe_points
     ]
-
-
-def test_a_map_of_quaternions_is_that_of_their_rotations():
-    from blender_ik_addon.core.model.rotation import matrix_from_quat
-    from blender_ik_addon.scene.character.mirrored_keys import _quaternion_map  # pyright: ignore[reportPrivateUsage]
-
-    rng = np.random.default_rng(0)
-    for reflected in (1.0, -1.0):
-        for _ in range(20):
-            before, after = (reflected * matrix_from_rotvec(rng.normal(size=3) * 2.0) for _ in range(2))
-            quat = rng.normal(size=4)
-            quat /= np.linalg.norm(quat)
-            found = matrix_from_quat(_quaternion_map(before, after) @ quat)
-            np.testing.assert_allclose(found, before @ matrix_from_quat(quat) @ after, atol=1e-12)
-            way_back = _quaternion_map(before.T, after.T)
-            np.testing.assert_allclose(way_back @ _quaternion_map(before, after), np.eye(4), atol=1e-12)
 
 
 @pytest.mark.parametrize("upright", [False, True])

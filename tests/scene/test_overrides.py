@@ -19,15 +19,21 @@ def linked_without_poise(folder: Path) -> Any:
     figure = builders.humanoid("Linked")
     library = folder / "library.blend"
     figure.property_unset("poise")  # live mode has asked whether it is live, and that alone leaves a trace
+    assert not figure.is_property_set("poise")
     bpy.ops.wm.save_as_mainfile(filepath=str(library))
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    return overridden(library)
+
+
+def overridden(library: Path) -> Any:
+    """Link the figure from its file, and give its override, active."""
     libraries: Any = bpy.data.libraries
     with libraries.load(str(library), link=True) as (_, wanted):
         wanted.objects = ["Linked"]
-    assert not bpy.data.objects["Linked"].is_property_set("poise")
     override: Any = bpy.data.objects["Linked"].override_create(remap_local_usages=True)
     override.override_library.is_system_override = False
     bpy.context.scene.collection.objects.link(override)
+    bpy.context.view_layer.objects.active = override
     bpy.context.view_layer.update()
     return override
 
@@ -107,18 +113,10 @@ def linked_with_set_up(folder: Path) -> Any:
     posing.own_limits(figure, "shin.L")
     posing.own_masses(figure, ["head"])
     posing.recognise_roles(figure)
-    path = str(folder / "library.blend")
-    bpy.ops.wm.save_as_mainfile(filepath=path)
+    path = folder / "library.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    libraries: Any = bpy.data.libraries
-    with libraries.load(path, link=True) as (_, wanted):
-        wanted.objects = ["Linked"]
-    override: Any = bpy.data.objects["Linked"].override_create(remap_local_usages=True)
-    override.override_library.is_system_override = False
-    bpy.context.scene.collection.objects.link(override)
-    bpy.context.view_layer.objects.active = override
-    bpy.context.view_layer.update()
-    return override
+    return overridden(path)
 
 
 THEIRS: dict[str, tuple[Callable[[Any], object], str]] = {

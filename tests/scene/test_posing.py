@@ -15,14 +15,12 @@ from blender_ik_addon import core
 from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
 from blender_ik_addon.core.amounts import length_text
 from blender_ik_addon.core.engine.pops import Pop
-from blender_ik_addon.core.solve.follower import Followed
-from blender_ik_addon.scene import baking, posing
+from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.kinds.kinds import make_goals, measure
-from blender_ik_addon.scene.live.drag_anchors import drag_report
 from blender_ik_addon.scene.properties.settings import solver_options
-from blender_ik_addon.scene.rig.reports import solved_report
+from blender_ik_addon.scene.reports import notes_on_branches
 from blender_ik_addon.scene.rig.rig import Rig
 
 from . import builders
@@ -90,24 +88,6 @@ def test_an_error_that_is_not_a_number_is_missed(kind: str):
     errors = np.array(measure(make_goals(rig.effectors, frame_data), posed))
     within = rig.tolerances(armature)
     assert within.missed(*errors).all() and np.isinf(np.fmax.reduce(errors[:, 0])).all()
-
-
-def test_a_task_whose_error_is_not_a_number_is_missed_in_the_report():
-    armature = figure("hand.L")
-    armature.poise.effectors[0].kind = 'POSITION'
-    depsgraph = bpy.context.evaluated_depsgraph_get()
-    depsgraph.update()
-    rig = Rig.read(armature, depsgraph)
-    frames = rig.read_frame(armature, depsgraph)
-    error = core.TaskError("hand.L", np.nan, angular=False, reached=False)
-    report = solved_report(
-        armature, rig, rig.plan(frames), frames, [error], status=core.Status.SETTLED, iterations=1
-    )
-    assert not report.reached and report.effectors[0].why
-    firm = (error._replace(error=0.0, reached=True), error)
-    moved = Followed(frames.pose[0], firm, iterations=0, status=core.Status.SETTLED, final=True)
-    drag = drag_report(moved, [("hand.L", True)] * 2, 1.0, (1e-3, 1e-3), settling=False)
-    assert not drag.dragged.reached
 
 
 @pytest.mark.parametrize("place", ["location", "rotation_euler", "scale"])
@@ -338,46 +318,6 @@ def test_every_rotation_mode_is_solved_and_written_in_its_own_channels(mode: str
     assert {bone.rotation_mode for bone in armature.pose.bones} == {mode}
 
 
-def test_modes_may_differ_from_bone_to_bone_and_limits_hold_in_the_channels():
-    armature = arm()
-    for bone, mode in zip(armature.pose.bones, ("ZXY", "QUATERNION", "AXIS_ANGLE", "XYZ"), strict=True):
-        bone.rotation_mode = mode
-    posing.solve_pose(armature)
-    assert_reached(armature)
-    for bone in armature.pose.bones:
-        bone.rotation_mode = 'XYZ'
-        bone.use_ik_limit_x, bone.ik_min_x, bone.ik_max_x = True, -0.2, 0.25
-    posing.solve_pose(armature)
-    assert all(-0.2 - 1e-7 <= bone.rotation_euler.x <= 0.25 + 1e-7 for bone in armature.pose.bones)
-
-
-def test_targets_with_parents_and_constraints_are_reached():
-    armature = arm()
-    goal = target(armature)
-    root = builders.empty("root", (0.1, 0.0, 0.2))
-    root.rotation_euler, root.scale = (0.2, -0.1, 0.5), (0.5, 0.5, 0.5)
-    goal.parent = root
-    turner = builders.empty("turner")
-    turner.rotation_euler = (0.3, 0.8, 0.1)
-    goal.constraints.new('COPY_ROTATION').target = turner
-    posing.solve_pose(armature)
-    assert_reached(armature)
-    assert turn_between(evaluated(goal).matrix_world, turner.matrix_world) < 1e-5  # so it has decided
-
-
-def test_a_bone_of_another_armature_is_reached():
-    armature = arm()
-    other = builders.chain(2, 0.2, name="other")
-    other.location, other.rotation_euler = (0.5, 0.1, 0.2), (0.3, 0.4, 0.0)
-    other.pose.bones["bone.000"].rotation_quaternion = Quaternion((0.9, 0.3, 0.1, 0.2)).normalized()
-    armature.poise.effectors[0].target = other
-    armature.poise.effectors[0].target_bone = "bone.001"
-    posing.solve_pose(armature)
-    bone, goal = world_of(armature, "bone.003"), world_of(other, "bone.001")
-    assert (bone.translation - goal.translation).length < MILLIMETRE
-    assert turn_between(bone, goal) < TENTH_DEGREE
-
-
 def test_feet_do_not_give_way_to_hands_that_matter_less():
     armature = figure(*LIMBS)
     for entry in list(armature.poise.effectors)[:2]:
@@ -425,21 +365,6 @@ def test_only_parentless_bones_move_and_only_if_they_may():
         if name.endswith("location") and v != before[name]
     }
     assert list(moved) == ["hips location"] and moved["hips location"][0] == before["hips location"][0]
-
-
-@pytest.mark.parametrize("lock", ["lock_rotation", "lock_ik"])
-def test_locked_channels_keep_their_bits(lock: str):
-    armature = arm(mode='XYZ')
-    middle = armature.pose.bones["bone.002"]
-    middle.rotation_euler = (0.1, 0.2, 0.3)
-    if lock == "lock_rotation":
-        middle.lock_rotation = (True, False, True)
-    else:
-        middle.lock_ik_x = middle.lock_ik_z = True
-    before = middle.rotation_euler[:]
-    posing.solve_pose(armature)
-    assert (middle.rotation_euler.x, middle.rotation_euler.z) == (before[0], before[2])
-    assert middle.rotation_euler.y != before[1]
 
 
 def test_a_driven_bone_is_left_alone_with_a_note():
@@ -679,20 +604,6 @@ def parent_to_bone(obj: Any, armature: Any) -> None:
     obj.parent, obj.parent_type, obj.parent_bone = armature, 'BONE', "bone.002"
 
 
-def follow_child(armature: Any) -> None:
-    goal = target(armature)
-    between = builders.empty("between")
-    parent_to_bone(between, armature)
-    goal.parent = between
-
-
-def drive(armature: Any) -> None:
-    driver = target(armature).driver_add("location", 1).driver
-    variable = driver.variables.new()
-    variable.type = 'TRANSFORMS'
-    variable.targets[0].id, variable.targets[0].bone_target = armature, "bone.002"
-
-
 BAD_INPUT: dict[str, tuple[Callable[[Any], object], str]] = {
     "no effectors": (lambda a: a.poise.effectors.clear(), "'arm': there are no effectors: add one"),
     "all disabled": (settings(enabled=False), "'arm': all effectors are disabled: enable one"),
@@ -719,15 +630,6 @@ BAD_INPUT: dict[str, tuple[Callable[[Any], object], str]] = {
         lambda a: parent_to_bone(target(a), a),
         "depends on the armature that follows it (parented to bone 'bone.002' of 'arm')",
     ),
-    "target parented to a bone two steps away": (
-        follow_child,
-        "(parented to 'between', parented to bone 'bone.002' of 'arm')",
-    ),
-    "target constrained to the rig": (
-        lambda a: setattr(target(a).constraints.new('COPY_LOCATION'), "target", a),
-        "(constrained (COPY_LOCATION) to 'arm')",
-    ),
-    "target driven by the rig": (drive, "(driven by 'arm')"),
     "target bone missing": (
         lambda a: (
             setattr(a.poise.effectors[0], "target", builders.chain(1, name="rig")),
@@ -919,19 +821,6 @@ def test_other_curves_slots_and_actions_are_not_touched():
     new = {entry for entry in after if entry not in before}
     assert all(entry.startswith("curve Shared OBarm pose.bones") and "rotation" in entry for entry in new)
     assert len(new) == 16
-
-
-def test_baking_a_part_of_the_range_leaves_the_keys_outside():
-    armature, _ = baked_arm()
-    before = keys(armature)
-    target(armature).location.x += 0.05
-    target(armature).animation_data_clear()
-    posing.bake(armature, range(4, 7))
-    for channel, points in keys(armature).items():
-        assert [frame for frame, _ in points] == list(range(1, 9))
-        outside = [(f, v) for f, v in points if not 4 <= f <= 6]
-        assert outside == [(f, v) for f, v in before[channel] if not 4 <= f <= 6]
-    assert any(points != before[channel] for channel, points in keys(armature).items())
 
 
 @pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "YZX"])
@@ -1286,18 +1175,6 @@ def test_an_action_that_cannot_be_edited_is_refused_before_anything_happens(tmp_
     assert frames == []
 
 
-def test_curves_that_are_all_locked_are_refused_and_everything_put_back():
-    armature, _ = baked_arm()
-    for curve in curves(armature).values():
-        curve.lock = True
-    before = everything(armature)
-    with pytest.raises(
-        IKError, match="nothing could be keyed: not keyed, their F-curves or groups are locked"
-    ):
-        posing.bake(armature, [1, 2])
-    assert everything(armature) == before
-
-
 # What a bake reports
 
 
@@ -1350,35 +1227,14 @@ def test_each_effector_is_explained_in_the_frame_where_it_misses_most(method: st
     assert [entry.why for entry in (first, second, third)] == ["", "", ""]
 
 
-def test_it_is_told_where_the_motion_goes_over_to_another_pose(monkeypatch: pytest.MonkeyPatch):
-    solution = baking.SequenceJob.solution
-    rows: tuple[int, ...] = (1, 3)
+def test_it_is_told_where_the_pose_flips_and_which_bone_turns_most():
+    def told(*frames: int) -> tuple[str, ...]:
+        turns = (("hip", 4.0), ("toe", 14.0))
+        return notes_on_branches([Pop(frame, name, np.radians(t)) for frame in frames for name, t in turns])
 
-    def with_pops(job: Any) -> Any:
-        turns = [
-            Pop(row, name, np.radians(turn)) for row in rows for name, turn in (("hip", 4.0), ("toe", 14.0))
-        ]
-        return replace(solution(job), pops=tuple(turns))
-
-    monkeypatch.setattr(baking.SequenceJob, "solution", with_pops)
-    armature = arm()
-    armature.poise.smoothness = 0.0  # frames beside those to bake are of no matter
-    report = posing.bake(armature, [5, 7, 9, 12])
-    assert report.branches == (7, 12)
-    (note,) = report.notes
-    assert note == "pose flips at frame 7: toe turns 14°; at frame 12: toe turns 14°"
-    assert report.summary().endswith(f". {note[:1].upper()}{note[1:]}")
-    rows = (2,)
-    assert posing.bake(armature, [5, 7, 9, 12]).notes == ("pose flips at frame 9: toe turns 14°",)
-    rows = tuple(range(1, 8))
-    assert (
-        posing.bake(armature, range(1, 12))
-        .notes[0]
-        .endswith("at frame 6: toe turns 14°; and at 2 more frames")
-    )
-    rows = ()
-    report = posing.bake(armature, range(1, 4))
-    assert report.branches == () and report.notes == ()
+    assert told() == ()
+    assert told(12, 7) == ("pose flips at frame 7: toe turns 14°; at frame 12: toe turns 14°",)
+    assert told(*range(2, 9))[0].endswith("at frame 6: toe turns 14°; and at 2 more frames")
 
 
 def test_the_pop_angle_reaches_the_solver_and_says_what_is_told():
@@ -1388,18 +1244,28 @@ def test_the_pop_angle_reaches_the_solver_and_says_what_is_told():
     assert solver_options(armature, 1.0).pop_angle == pytest.approx(np.radians(3.0))
     usual = posing.bake(armature, range(1, 10))
     assert usual.branches == (5,)
+    (note,) = usual.notes
+    assert note.startswith("pose flips at frame 5: ") and usual.summary().endswith(f". P{note[1:]}")
     assert posing.follow(armature) is not None and posing.follow(armature) is None
     armature.poise.pop_angle = np.pi
     assert posing.follow(armature) is None  # no reason to solve a pose again
     assert posing.bake(armature, range(1, 10)).branches == ()
 
 
-def test_smoothness_reaches_the_solver_and_is_no_reason_to_solve_a_pose_again():
-    armature = arm()
-    assert solver_options(armature, 1.0).smoothness == pytest.approx(core.SolverOptions.smoothness)
+def test_smoothness_is_a_time_and_no_reason_to_solve_a_pose_again():
+    played = []
+    for fps, smoothness in ((24, 0.2), (240, 0.02), (240, 0.2)):
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+        bpy.context.scene.render.fps = fps
+        armature = arm()
+        armature.poise.smoothness = smoothness
+        swing(target(armature), (1, (0.0, 0.0, 0.0)), (4, (-0.4, 0.2, 0.0)), (7, (0.0, 0.0, 0.0)))
+        posing.bake(armature, range(1, 8))
+        played.append(keyed_rotations(armature, "bone.001"))
+    np.testing.assert_allclose(played[1], played[0], atol=1e-4)
+    assert np.abs(played[2] - played[0]).max() > 1e-2
     assert posing.follow(armature) is not None and posing.follow(armature) is None
     armature.poise.smoothness = 0.5
-    assert solver_options(armature, 1.0).smoothness == 0.5
     assert posing.follow(armature) is None
 
 
@@ -1422,22 +1288,6 @@ def test_it_is_told_how_much_smoothness_adds_to_misses():
     assert alone.smoothing == () and not any("smoothness" in note for note in alone.notes)
     added = smooth.position_errors - alone.position_errors
     assert told.amount == pytest.approx(added.max(), abs=2e-3) == pytest.approx(added[row, 0], abs=2e-3)
-
-
-def test_a_bake_gives_the_solver_the_times_of_its_frames(monkeypatch: pytest.MonkeyPatch):
-    given: list[Any] = []
-    begin = baking.SequenceJob.__init__
-
-    def noted(job: Any, *arguments: Any, times: Any, **others: Any) -> None:
-        given.append(times)
-        begin(job, *arguments, times=times, **others)
-
-    monkeypatch.setattr(baking.SequenceJob, "__init__", noted)
-    render = bpy.context.scene.render
-    render.fps, render.fps_base = 30, 1.001
-    bpy.context.scene.frame_start, bpy.context.scene.frame_end = 5, 12
-    posing.bake(arm(), [5, 7, 9, 12])
-    np.testing.assert_allclose(given, [np.array([5, 7, 9, 12]) * 1.001 / 30], rtol=1e-6)
 
 
 # Making and removing effectors

@@ -124,6 +124,12 @@ def broken(change: Any) -> Any:
     return data
 
 
+def store(data: Any, **own: Any) -> None:
+    """Let the effector have a stored pose of one bone, with something wrong."""
+    one = {"bone": {"name": "hips"}, "location": [0.0] * 3, "rotation": [1.0, 0.0, 0.0, 0.0]}
+    data["effectors"][0] |= {"kind": "STAY", "stored": [one | {"axes": np.eye(3).tolist()} | own]}
+
+
 BROKEN: dict[str, Any] = {
     "format": lambda d: d.update(format="something"),
     "version": lambda d: d.update(version=2),
@@ -144,6 +150,22 @@ BROKEN: dict[str, Any] = {
     r"joints\[0\].stiffness": lambda d: d["joints"][0].update(stiffness=[2, 0, 0]),
     r"joints\[0\].order": lambda d: d["joints"][0].update(order="XXX"),
     r"joints\[0\].axes": lambda d: d["joints"][0].update(axes=[[1, 0, 0]]),
+    r"effectors\[0\].others cannot be -1": lambda d: d["effectors"][0].update(others=-1),
+    r"effectors\[0\].others cannot be 1.5": lambda d: d["effectors"][0].update(others=1.5),
+    r"effectors\[0\].choice cannot be 3": lambda d: d["effectors"][0].update(choice=3),
+    r"effectors\[0\].weight cannot be nan": lambda d: d["effectors"][0].update(weight=float("nan")),
+    r"effectors\[0\].height cannot be inf": lambda d: d["effectors"][0].update(height=float("inf")),
+    "does not say which bone": lambda d: store(d, bone="hips"),
+    "axes are not three times three numbers": lambda d: store(d, axes=[[1.0, 0.0, 0.0]]),
+    r"effectors\[0\]\.stored\[0\].location is": lambda d: store(d, location=[0.0, "up", 0.0]),
+    r"stored\[0\].location cannot be": lambda d: store(d, location=[0.0, 0.0, 1e300]),
+    "wanted a quaternion": lambda d: store(d, rotation=[0.0, 0.0, 0.0, 0.0]),
+    r"stored\[0\].rotation cannot be \[": lambda d: store(d, rotation=[1.0, 0.0, 0.0]),
+    r"stored\[0\].rotation cannot be None": lambda d: store(d, rotation=None),
+    "size .*-1": lambda d: d.update(size=-1.0),
+    "size .*big": lambda d: d.update(size="big"),
+    r"masses\[0\].mass is negative": lambda d: d.update(masses=[{"bone": {"name": "head"}, "mass": -2.0}]),
+    r"masses\[0\].mass ": lambda d: d.update(masses=[{"bone": {"name": "head"}, "mass": None}]),
 }
 
 
@@ -232,13 +254,6 @@ def test_operators_save_and_load_in_the_users_folder(tmp_path: Path, monkeypatch
     assert state(armature) == before
     with pytest.raises(RuntimeError, match="Nobody"):
         bpy.ops.poise.load_preset(name="Nobody")
-
-
-def test_a_file_of_25_mb_of_nothing_is_refused_before_it_is_taken_apart(tmp_path: Path):
-    path = tmp_path / "nothing.json"
-    path.write_text('{"effectors": [' + "[]," * (25 * 2**20 // 3) + "[]]}", encoding="utf-8")
-    with pytest.raises(IKError, match="larger than 8 MB"):
-        preset_files.read_preset(path)
 
 
 @pytest.mark.parametrize("what", preset_files.LISTS)
@@ -373,32 +388,6 @@ def test_without_a_stored_pose_the_rest_pose_is_taken_and_told(tmp_path: Path):
     }
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "words"),
-    [
-        ("bone", "hips", "does not say which bone"),
-        ("axes", [[1.0, 0.0, 0.0]], "axes are not three times three numbers"),
-        ("location", [0.0, "up", 0.0], "location is"),
-        ("location", [0.0, 0.0, 1e300], "location cannot be"),
-        ("rotation", [0.0, 0.0, 0.0, 0.0], "wanted a quaternion"),
-        ("rotation", [1.0, 0.0, 0.0], "rotation cannot be"),
-        ("rotation", None, "rotation cannot be"),
-    ],
-)
-def test_stored_poses_that_are_none_are_refused_with_their_place(
-    field: str, value: Any, words: str, tmp_path: Path
-):
-    path = tmp_path / "stay.json"
-    posing.save_preset(storing(), path)
-    data = json.loads(path.read_text(encoding="utf-8"))
-    data["effectors"][0]["stored"][2][field] = value
-    path.write_text(json.dumps(data), encoding="utf-8")
-    other = builders.humanoid("other")
-    with pytest.raises(IKError, match=rf"effectors\[0\]\.stored\[2\].*{words}"):
-        posing.load_preset(other, path)
-    assert not len(other.poise.effectors)
-
-
 def test_a_name_that_is_taken_is_numbered(tmp_path: Path):
     armature = builders.humanoid()
     posing.add_effector(armature, "hand.R")
@@ -453,41 +442,3 @@ def test_an_effector_that_cannot_be_here_is_told_and_the_rest_is_loaded(tmp_path
     report = posing.load_preset(other, tmp_path / "poles.json")
     assert report.effectors == ("hand.R",)
     assert any("has no child" in note for note in report.notes)
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "words"),
-    [
-        ("others", -1, "others cannot be -1"),
-        ("others", 1.5, "others cannot be 1.5"),
-        ("kind", "WISH", "kind cannot be 'WISH'"),
-        ("choice", 3, "choice cannot be 3"),
-        ("weight", float("nan"), "weight cannot be nan"),
-        ("height", float("inf"), "height cannot be inf"),
-    ],
-)
-def test_values_that_cannot_be_are_refused_with_their_place(
-    field: str, value: Any, words: str, tmp_path: Path
-):
-    armature = builders.humanoid()
-    posing.add_effector(armature, "hand.L")
-    path = tmp_path / "broken.json"
-    posing.save_preset(armature, path)
-    data = json.loads(path.read_text(encoding="utf-8"))
-    data["effectors"][0][field] = value
-    path.write_text(json.dumps(data), encoding="utf-8")
-    with pytest.raises(IKError, match=rf"effectors\[0\]\.{words}"):
-        posing.load_preset(builders.humanoid("other"), path)
-
-
-@pytest.mark.parametrize(("size", "mass"), [(-1.0, 1.0), ("big", 1.0), (1.0, -2.0), (1.0, None)])
-def test_sizes_and_masses_that_cannot_be_are_refused(size: Any, mass: Any, tmp_path: Path):
-    armature = builders.humanoid()
-    path = tmp_path / "broken.json"
-    posing.save_preset(armature, path)
-    data = json.loads(path.read_text(encoding="utf-8"))
-    data["size"], data["masses"] = size, [{"bone": {"name": "head"}, "mass": mass}]
-    path.write_text(json.dumps(data), encoding="utf-8")
-    with pytest.raises(IKError, match=r"broken\.json"):
-        posing.load_preset(armature, path)
-    assert not len(armature.poise.masses)

@@ -14,7 +14,7 @@ from blender_ik_addon.scene.animation.fcurves import write_keys
 from blender_ik_addon.scene.armature.restoring import ActionSnapshot
 
 from .actions import LOCATION, assign_slot, channelbag_of, curve_of, location_keys, odd_curve, points
-from .builders import basic_human_metarig, chain
+from .builders import chain
 from .records import action_record
 
 # The action
@@ -163,16 +163,3 @@ def test_restoring_a_deleted_object_says_so() -> None:
     bpy.data.objects.remove(obj)
     with pytest.raises(IKError, match=r"'chain' is gone"):
         snapshot.restore()
-
-
-def test_restoring_on_a_rigify_metarig() -> None:
-    obj = basic_human_metarig()
-    snapshot = ActionSnapshot.take(obj)
-    keys = [
-        k
-        for bone in obj.pose.bones
-        for k in animation.bone_keys(bone.name, "rotation_quaternion", np.tile([1.0, 0, 0, 0], (3, 1)))
-    ]
-    assert write_keys(obj, [1, 2, 3], keys).keys == 29 * 4 * 3
-    snapshot.restore()
-    assert obj.animation_data is None and len(bpy.data.actions) == 0

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Set Up Character: what it makes, of which rigs, how it is changed and undone."""
 
-from pathlib import Path
 from typing import Any
 
 import bpy
@@ -260,22 +259,6 @@ def test_twist_bones_and_roots_are_not_solved_and_hips_leave_their_place():
     assert armature.pose.bones["hips"].location.length == pytest.approx(0.1, abs=1e-3)
 
 
-def test_two_figures_in_one_armature_each_get_their_own():
-    first, second = builders.humanoid("one"), builders.humanoid("two")
-    second.location.x = 3.0
-    bpy.context.view_layer.update()
-    for number, bone in enumerate(second.data.bones):
-        bone.name = f"Bone{number:03d}"  # a name that says nothing is no obstacle
-    bpy.context.view_layer.objects.active = first
-    first.select_set(True)
-    second.select_set(True)
-    bpy.ops.object.join()
-    report = posing.setup_character(first)
-    assert report.bodies == ("biped", "biped")
-    assert len(report.added) == 2 * len(PARTS) == len({e.bone for e in first.poise.effectors})
-    assert any("2 figures" in note for note in report.notes)
-
-
 def test_an_armature_that_is_no_body_says_so_and_stays_as_it_is():
     armature = builders.chain(3)
     report = posing.setup_character(armature)
@@ -321,24 +304,6 @@ def test_rows_and_limits_are_edited_by_operators():
     assert [entry.name for entry in armature.poise.joints] == ["head"]
     bpy.ops.poise.edit_limits(action='RIG')
     assert not len(armature.poise.joints)
-
-
-def test_linked_rigs_are_refused_and_overridden_ones_set_up(tmp_path: Path):
-    builders.humanoid("Linked")
-    library = tmp_path / "library.blend"
-    bpy.ops.wm.save_as_mainfile(filepath=str(library))
-    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    (linked,) = builders.link_objects(library, "Linked")
-    with pytest.raises(IKError, match="library override"):
-        posing.setup_character(linked)
-    override: Any = linked.override_create(remap_local_usages=True)
-    override.override_library.is_system_override = False
-    bpy.context.view_layer.update()
-    report = posing.setup_character(override)
-    assert set(report.added) == set(PARTS)
-    parts_of(override)["hand.L"].target.location.z += 0.1
-    assert posing.solve_pose(override).reached
-    assert all(target.library is None for target in override.users_collection[0].objects)
 
 
 def test_rigify_has_its_character():

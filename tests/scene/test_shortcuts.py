@@ -9,7 +9,7 @@ from typing import Any
 import bpy
 import pytest
 
-from blender_ik_addon.ui import panels, preferences
+from blender_ik_addon.ui import panels
 from blender_ik_addon.ui.preferences import SHORTCUTS, Shortcut, shortcuts_in
 
 EVERYWHERE = (
@@ -87,4 +87,3 @@ def test_in_background_there_are_none():
     keymaps: Any = bpy.context.window_manager.keyconfigs.addon.keymaps
     ours = [i.idname for keymap in keymaps for i in keymap.keymap_items if i.idname.startswith("poise.")]
     assert ours == []
-    assert preferences._added == []

@@ -14,11 +14,11 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.compat import stored_values
 from blender_ik_addon.scene.effectors.effectors import present_state
-from blender_ik_addon.scene.live import handlers
 from blender_ik_addon.scene.live.dragging import Drag
 from blender_ik_addon.scene.properties.versions import OLD_SWITCHES
 
 from . import builders
+from .records import pose_mode
 
 HALF_MILLIMETRE = 0.0005
 STILL = 2e-5
@@ -73,14 +73,6 @@ def trunk(armature: Any) -> float:
     """How far the trunk leans [degrees]."""
     way = place(armature, "neck") - place(armature, "hips")
     return float(np.degrees(np.arccos(way[2] / np.linalg.norm(way))))
-
-
-@pytest.fixture
-def tool(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Not empty while a tool is to be running that moves things under the mouse."""
-    running: list[bool] = []
-    monkeypatch.setattr(handlers, "_tool_is_running", lambda: bool(running))
-    return running
 
 
 def solved(armature: Any, wanted: np.ndarray, tool: Any = None) -> None:
@@ -146,6 +138,16 @@ def test_targets_of_what_follows_come_to_its_bones_and_one_more_solve_moves_noth
     before = matrices(armature)
     posing.solve_pose(armature)
     np.testing.assert_allclose(matrices(armature), before, atol=STILL)
+
+
+def test_what_mirror_has_posed_follows_from_where_it_is_then():
+    armature = character()
+    solved(armature, place(armature, "hand.L") + np.array((0.1, -0.3, -0.2)))
+    posing.mirror(armature, settings=False, targets=False, limits=False)
+    there = matrices(armature)[list(armature.pose.bones.keys()).index("hips")]
+    posing.solve_pose(armature)
+    held = np.array(effector(armature, "hips").pin_matrix).reshape(4, 4)
+    np.testing.assert_allclose(held, there, atol=1e-6)
 
 
 def test_nothing_moves_when_a_character_is_set_up_nor_when_it_is_solved_then():
@@ -304,10 +306,7 @@ def test_the_button_changes_a_state_in_one_undo_step():
 
 def test_the_button_acts_on_selected_bones_and_holds_those_without_an_effector():
     armature = character()
-    bpy.ops.object.mode_set(mode='POSE')
-    for bone in armature.pose.bones:
-        chosen = bone.name in {"forearm.L", "hand.R"}
-        (bone if bpy.app.version >= (5, 0) else bone.bone).select = chosen
+    pose_mode(armature, "forearm.L", "hand.R")
     assert bpy.ops.poise.set_state(state='PIN') == {'FINISHED'}
     held = {entry.bone for entry in armature.poise.effectors if entry.state == 'PIN'}
     assert held == {"forearm.L", "hand.R", "foot.L", "foot.R"}

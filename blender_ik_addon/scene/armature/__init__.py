@@ -3,6 +3,6 @@
 
 Read in this order: `armature` (an armature object as a skeleton, and which bones constraints and drivers
 pose), `rotation_modes`, `limits` (from IK limits and constraints), `poses` (poses read and written),
-`restoring` (what is put back after a bake or an error), `switches` (IK and FK of control rigs), `role_table`
-(roles that are stored, and bones of the other side).
+`pose_note` (who has posed the bones), `restoring` (what is put back after a bake or an error), `switches` (IK
+and FK of control rigs), `role_table` (roles that are stored, and bones of the other side).
 """

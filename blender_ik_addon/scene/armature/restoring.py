@@ -25,6 +25,7 @@ from ..animation.fcurves import (
 )
 from ..properties.settings import settings_of
 from .armature import pose_bones_named
+from .pose_note import PoseNote
 
 
 def block_with_uid(collection: Any, uid: int) -> Any:
@@ -43,11 +44,12 @@ _POSE_CHANNELS = ("location", "rotation_euler", "rotation_quaternion", "rotation
 
 @dataclass(frozen=True)
 class PoseSnapshot:
-    """Every channel of some bones, also of those without animation."""
+    """Every channel of some bones, also of those without animation, and by whom the pose is."""
 
     rotation_modes: Mapping[str, Any]
     values: Mapping[str, tuple[tuple[float, ...], ...]]
     """Bone -> location, Euler angles, quaternion, axis-angle and scale."""
+    note: PoseNote
 
     @classmethod
     def take(cls, armature_object: bpy.types.Object, bones: Iterable[str] | None = None) -> "PoseSnapshot":
@@ -58,6 +60,7 @@ class PoseSnapshot:
         return cls(
             {bone.name: bone.rotation_mode for bone in found},
             {bone.name: tuple(tuple(getattr(bone, name)) for name in _POSE_CHANNELS) for bone in found},
+            PoseNote.of(armature_object),
         )
 
     def restore(self, armature_object: bpy.types.Object) -> None:
@@ -67,6 +70,7 @@ class PoseSnapshot:
                 bone.rotation_mode = self.rotation_modes[bone.name]  # converts, so the values come after it
             for name, values in zip(_POSE_CHANNELS, self.values[bone.name], strict=True):
                 setattr(bone, name, values)
+        self.note.restore(armature_object)
 
 
 @dataclass(frozen=True)

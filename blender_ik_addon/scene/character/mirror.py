@@ -20,6 +20,7 @@ from ...core.errors import IKError
 from ..animation.fcurves import animated_channels, rotation_channel
 from ..armature.armature import check_armature
 from ..armature.limits import joint_entries, limits_of, store_limits, turned_limits
+from ..armature.pose_note import note_posed
 from ..armature.role_table import Symmetry
 from ..effectors.effectors import check_present, label_of, target_of
 from ..effectors.entries import EFFECTORS_PATH, add_effector
@@ -28,7 +29,6 @@ from ..kinds.kinds import AXES
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
 from ..reports import counted, listed, sentences
-from ..rig.live_state import note_posed
 from .mirrored_keys import Image, PropertyKeys, mirror_images, obstacle_to_keys, write_keys_of
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')

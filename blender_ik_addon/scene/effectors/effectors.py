@@ -19,7 +19,7 @@ from ..animation.dependence import check_independence
 from ..animation.fcurves import PLACED_BY, driven_channels, is_moved
 from ..armature.armature import check_armature, world_from_armature
 from ..kinds.kinds import KINDS, Effector, asked_of
-from ..properties.effector_properties import POISE_PG_effector, POISE_PG_target
+from ..properties.effector_properties import STATE_ITEMS, POISE_PG_effector, POISE_PG_target
 from ..properties.settings import settings_of
 
 COPIED: Final = ("bone", "kind", "priority", "weight", "chain_depth", "is_support", "stay")
@@ -117,6 +117,12 @@ def present_state(armature_object: Object, entry: POISE_PG_effector) -> str:
     was, now = np.array(entry.placed).reshape(4, 4), np.array(target.matrix_basis)
     far = np.abs(now - was) > UNMOVED * (1.0 + np.abs(was))
     return 'REACH' if is_noted and far.any() else entry.state
+
+
+def possible_states(entry: POISE_PG_effector) -> list[str]:
+    """States that an entry can have, in the order of the menu; to follow its target must be free as well."""
+    held = KINDS[entry.kind].pinnable
+    return [item[0] for item in STATE_ITEMS if held or item[0] in {'REACH', 'OFF'}]
 
 
 def is_taken(armature_object: Object, entry: Following) -> bool:

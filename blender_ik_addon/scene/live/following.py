@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 from bpy.types import Depsgraph, Object
 
 from ...core import IKError, Pose, forward_kinematics
@@ -23,6 +25,7 @@ from ...core.solve.follower import Followed, Follower, follows
 from ...core.solve.tracker import Tracker
 from ..animation.fcurves import rotation_channel
 from ..armature.armature import check_armature, world_from_armature
+from ..armature.pose_note import PoseNote, note_posed, pose_sums, raw_channels
 from ..armature.poses import evaluated_matrices, read_pose, write_pose
 from ..effectors.effectors import has_own_place, read_effectors
 from ..effectors.transforms import place_target
@@ -37,11 +40,8 @@ from ..rig.live_state import (
     Origin,
     digest,
     digest_of_aims,
-    note_left,
     on_the_way,
     parts_of_bones,
-    posed_since,
-    raw_channels,
     read_settings,
     renew_origin,
     same,
@@ -174,18 +174,23 @@ class _Update:
         effectors, channels = read_effectors(armature_object), raw_channels(armature_object)
         self.aims = aims = digest_of_aims(armature_object, effectors, depsgraph)
         """What is to be solved for."""
-        self.posed = digest(channels.tobytes())
-        """Of the pose as it is found, and then as it is left."""
         self.left: Pose | None = None
         """The pose that was written in this update."""
         self.note = note = LiveState.of(armature_object)
         """As it was left."""
         self.bones = note.bones
-        self.posed_bones = posed_since(armature_object, channels) if self.posed != note.posed else frozenset()
-        """Bones that others have moved."""
+        self.sums = pose_sums(channels)
+        """Of the pose as it is found, and then as it is left."""
+        pose_note, fresh = PoseNote.of(armature_object), note.aims == NOTHING
+        unseen = fresh or not pose_note.by_live
+        moved = _names(armature_object, pose_note.differs(self.sums) | unseen)
+        """Bones that others have moved; all where another part of Poise has, or Live was just switched on."""
+        known = len(pose_note.sums) == len(self.sums)
+        self.by_hand = _names(armature_object, pose_note.differs(self.sums) & known)
+        """Those of them that Poise has not moved; none where other bones were noted."""
         self.matched = False
         """Whether targets were brought to bones in this update."""
-        self.reposed = reposed = self.posed != note.posed
+        self.reposed = reposed = unseen or bool(moved)
         """Whether anybody else has moved bones."""
         self.replayed = reposed and trigger is Trigger.FRAME
         """Whether the animation has."""
@@ -211,11 +216,12 @@ class _Update:
                 self.bones = digest(*parts_of_bones(armature_object, body.rig, channels))
             if reposed or Origin.of(armature_object, body.rig.armature) is None:
                 present = read_pose(armature_object, body.rig.armature, depsgraph=depsgraph)
-                renew_origin(armature_object, body.rig.armature, present, channels)
+                renew_origin(armature_object, body.rig.armature, present, moved)
+                note_posed(armature_object, by_live=True)
             if reposed or self.bones != note.bones:
                 body.fields.clear()  # another body by now
         self.body, self.rig = body, body.rig
-        body.state = state
+        body.state, body.sums = state, body.sums or pose_note.sums
 
     def event(self) -> Event:
         """What it means for the body. Where targets are back, `body.home` is the pose that belongs there."""
@@ -268,8 +274,9 @@ class _Update:
         if not self.quiet:
             aims = self.aims if body.state is State.AT_REST else on_the_way(self.aims)
             owes_none = note.aims == NOTHING or (self.matched and note.keyed == note.aims)
-            note = LiveState(aims, self.posed, self.bones, aims if owes_none else note.keyed)
+            note = LiveState(aims, self.bones, aims if owes_none else note.keyed)
             note.store(self.armature_object)
+        body.sums = self.sums
         if body.state is not State.RETURNING:
             body.home = None
         if not self.tool:
@@ -312,7 +319,6 @@ class _Update:
         armature_object, rig, body = self.armature_object, self.rig, self.body
         skeleton, settings = rig.armature.skeleton, settings_of(armature_object)
         met: list[int] = []
-        by_hand = settings.posed_by_poise != self.posed.hex()
         if settings.fk_moves_targets and self.tool and body.posed is None:
             targets = [settings.effectors[effector.index].target for effector in rig.effectors]
             channels = [
@@ -320,13 +326,13 @@ class _Update:
                 for target in dict.fromkeys(filter(None, targets))
                 for name in ("location", rotation_channel(target.rotation_mode)[0])
             ]
-            body.posed = Posed(self.note.posed, channels, Shown.of(armature_object))
-        if body.posed is not None and body.posed.pose == self.posed:
+            body.posed = Posed(body.sums, channels, Shown.of(armature_object))
+        if body.posed is not None and body.posed.sums == self.sums:
             body.posed.restore(armature_object)
         else:
             shown = armature_object.evaluated_get(self.depsgraph)
             bones = world_from_armature(shown)[0] @ evaluated_matrices(shown, rig.armature)
-            for row in self._coming_along() if by_hand and settings.fk_moves_targets else ():
+            for row in self._coming_along() if settings.fk_moves_targets else ():
                 effector = rig.effectors[row]
                 entry = settings.effectors[effector.index]
                 place_target(armature_object, entry, bones[skeleton.index(effector.bone)])
@@ -340,7 +346,7 @@ class _Update:
         rig = self.rig
         entries: Any = settings_of(self.armature_object).effectors
         skeleton = rig.armature.skeleton
-        by_hand = self.posed_bones - rig.armature.driven
+        by_hand = self.by_hand - rig.armature.driven
         posed = {joint for joint, name in enumerate(skeleton.names) if name in by_hand}
         return [
             row
@@ -377,9 +383,8 @@ class _Update:
 
     def _left(self) -> None:
         """Note that live mode leaves the pose so."""
-        channels = raw_channels(self.armature_object)
-        self.posed = digest(channels.tobytes())
-        note_left(self.armature_object, channels)
+        self.sums = pose_sums(raw_channels(self.armature_object))
+        note_posed(self.armature_object, by_live=True)
 
     def _solve(self, action: Action) -> tuple[Report, Followed]:
         """Solve, or take a step of the way, and write the pose."""
@@ -389,7 +394,7 @@ class _Update:
         astray = rig.is_astray(armature_object, self.depsgraph)
         measured = rig.measure(armature_object, self.depsgraph, frames) if astray else None
         steps = action is not Action.SOLVE and follows(options)
-        before = body.tracked if body.tracked is not None and body.tracked.posed == self.posed else None
+        before = body.tracked if body.tracked is not None and body.tracked.sums == self.sums else None
         tracked = Tracked.of(Follower if steps else Tracker, plan, options, frames, before)
         body.tracked = None  # until all has gone well
         if not steps:
@@ -401,7 +406,7 @@ class _Update:
         else:
             found = tracked.step(settles=action is Action.SETTLE)
         write_pose(armature_object, rig.armature, found.pose, tracked.joints)
-        body.tracked = replace(tracked, posed=digest(raw_channels(armature_object).tobytes()))
+        body.tracked = replace(tracked, sums=pose_sums(raw_channels(armature_object)))
         report = solved_report(
             armature_object, rig, plan, frames, found.errors, found.status, found.iterations, measured
         )
@@ -449,10 +454,17 @@ def _read(
     before, body = body, Body(rig, settings)
     if before is not None and before.rig.chains == rig.chains:
         body.start, body.fields, body.home = before.start, before.fields, before.home
+        body.sums = before.sums
     driven = None if before is None else before.driven_bones
     body.driven_bones = DrivenBones.of(rig, armature_object, depsgraph, driven)
     LIVE.bodies[armature_object.session_uid] = body
     return body
+
+
+def _names(armature_object: Object, bones: npt.NDArray[np.bool_]) -> frozenset[str]:
+    """Names of bones, of which each is told by `bones`, in Blender's order, (n,)."""
+    every: Any = () if armature_object.pose is None else armature_object.pose.bones
+    return frozenset(bone.name for bone, wanted in zip(every, bones.tolist(), strict=True) if wanted)
 
 
 def _driven_bones_moved(armature_object: Object, body: Body, depsgraph: Depsgraph) -> bool:

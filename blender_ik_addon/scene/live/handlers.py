@@ -22,6 +22,7 @@ from bpy.app.handlers import persistent
 from bpy.types import ID, Depsgraph, Object, Scene, ViewLayer
 
 from ...core import IKError
+from ..properties.app_handlers import handlers_factory
 from ..properties.naming import follow_names
 from ..properties.settings import settings_of
 from . import following
@@ -63,15 +64,15 @@ def problem_of(armature_object: Object) -> str:
 def _after_update(scene: Scene, depsgraph: Depsgraph) -> None:
     """Follow what the user, a script or undo has moved."""
     if LIVE.polling:
-        if LIVE.watching and _field_is_edited(depsgraph):
+        if LIVE.watching and field_is_edited(depsgraph):
             LIVE.field_is_held = True  # it was held still, and is dragged on
         return
     # Scripts that update the scene get what a solve gives, whatever is under the mouse.
-    if _is_called_by_blender(sys._getframe()) and _field_is_edited(depsgraph):
+    if is_called_by_blender(sys._getframe()) and field_is_edited(depsgraph):
         LIVE.field_is_held = True
         _update_all(depsgraph, Trigger.FIELD)
     else:
-        _update_all(depsgraph, _user_trigger(polls=bpy.app.timers.is_registered(_poll)))
+        _update_all(depsgraph, _user_trigger(polls=bpy.app.timers.is_registered(poll)))
 
 
 @persistent
@@ -94,7 +95,7 @@ def _after_load(*_: object) -> None:
     _poll_soon()
 
 
-def _poll() -> float | None:
+def poll() -> float | None:
     """Update bodies until they are at rest, outside the handlers; Blender calls this as a timer.
 
     What is written in a handler is evaluated after it. So bodies that follow other bodies, and driven bones,
@@ -151,8 +152,8 @@ def _pause(armature_object: Object) -> float | None:
 
 def _poll_soon() -> None:
     # Without a window there are no timers: there the next update goes on.
-    if not bpy.app.background and not bpy.app.timers.is_registered(_poll):
-        bpy.app.timers.register(_poll, first_interval=0.0)
+    if not bpy.app.background and not bpy.app.timers.is_registered(poll):
+        bpy.app.timers.register(poll, first_interval=0.0)
 
 
 # An update of all bodies
@@ -228,12 +229,12 @@ def _problem_text(armature_object: Object, error: Exception) -> str:
 
 def _user_trigger(*, polls: bool) -> Trigger:
     """What the user is about; `polls`: a timer will poll again."""
-    if _tool_is_running():
+    if tool_is_running():
         return Trigger.GESTURE
     return Trigger.ENDING if polls else Trigger.USER
 
 
-def _tool_is_running() -> bool:
+def tool_is_running() -> bool:
     """Whether a tool moves things under the mouse; while an animation plays each frame is final."""
     windows: Any = bpy.context.window_manager.windows
     return not _is_playing() and any(
@@ -245,12 +246,12 @@ def _is_playing() -> bool:
     return any(window.screen.is_animation_playing for window in bpy.context.window_manager.windows)
 
 
-def _is_called_by_blender(handler: FrameType) -> bool:
+def is_called_by_blender(handler: FrameType) -> bool:
     """Whether no script waits for what a handler does, given its frame: then no Python is below it."""
     return handler.f_back is None
 
 
-def _field_is_edited(depsgraph: Depsgraph) -> bool:
+def field_is_edited(depsgraph: Depsgraph) -> bool:
     """Whether the user has just changed something with a button, as a number field that is dragged.
 
     No operator runs while a field is dragged, and Blender calls nothing when it is let go. What can be known
@@ -277,7 +278,7 @@ def _changed_blocks(depsgraph: Depsgraph) -> set[int]:
     return {update.id.original.session_uid for update in updates}
 
 
-_HANDLERS: Final = (
+_add, _remove = handlers_factory(
     ("depsgraph_update_post", _after_update),
     ("frame_change_post", _after_frame_change),
     ("undo_pre", _forget),
@@ -288,18 +289,14 @@ _HANDLERS: Final = (
 
 def register() -> None:
     """Add the handlers; files that are loaded leave them in place."""
-    for name, handler in _HANDLERS:
-        getattr(bpy.app.handlers, name).append(handler)
+    _add()
     _poll_soon()  # not here: while an extension is being enabled there is no context
 
 
 def unregister() -> None:
-    """Take the handlers away; one left behind would keep Blender 4.5 from ending."""
-    for name, handler in _HANDLERS:
-        handlers = getattr(bpy.app.handlers, name)
-        if handler in handlers:  # others may have cleared the list
-            handlers.remove(handler)
-    if bpy.app.timers.is_registered(_poll):
-        bpy.app.timers.unregister(_poll)
+    """Take the handlers away, and forget everything."""
+    _remove()
+    if bpy.app.timers.is_registered(poll):
+        bpy.app.timers.unregister(poll)
     LIVE.forget()
     LIVE.places.clear()

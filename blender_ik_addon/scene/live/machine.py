@@ -174,7 +174,7 @@ class Resting:
 class Posed:
     """Targets before a tool began to pose bones by hand, which may be cancelled."""
 
-    pose: Digest
+    sums: bytes
     """Of the pose."""
     channels: Sequence[tuple[Object, str, Sequence[float]]]
     """Targets, properties and values."""
@@ -195,6 +195,8 @@ class Body:
     settings: tuple[object, ...]
     """What the rig depends on besides, see `read_settings`."""
     state: State = State.AT_REST
+    sums: bytes = b""
+    """`pose_sums` of the pose as the last update has left it."""
     tracked: Tracked | None = None
     driven_bones: DrivenBones | None = None
     """None where there are none in the chains."""

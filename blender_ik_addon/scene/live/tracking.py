@@ -16,7 +16,7 @@ from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import Plan
-from ..rig.live_state import NOTHING, Digest, same_but_for_aim
+from ..rig.live_state import same_but_for_aim
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Tracked:
     options: SolverOptions
     joints: Sequence[int] = ()
     """Those that move."""
-    posed: Digest = NOTHING
-    """Of the pose that was written last."""
+    sums: bytes = b""
+    """`pose_sums` of the pose that was written last."""
 
     @classmethod
     def of(

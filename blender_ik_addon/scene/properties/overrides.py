@@ -17,6 +17,7 @@ from bpy.types import Object
 
 from ...core.errors import IKError
 from ..reports import listed
+from .app_handlers import handlers_factory
 from .settings import settings_of
 
 
@@ -79,14 +80,4 @@ def _prepare_all(*_: object) -> None:
             prepare_override(candidate)
 
 
-def register() -> None:
-    """Add the handlers; files that are loaded leave them in place."""
-    for handlers in (bpy.app.handlers.save_pre, bpy.app.handlers.load_post):
-        handlers.append(_prepare_all)
-
-
-def unregister() -> None:
-    """Take the handlers away; one left behind would keep Blender 4.5 from ending."""
-    for handlers in (bpy.app.handlers.save_pre, bpy.app.handlers.load_post):
-        if _prepare_all in handlers:  # others may have cleared the list
-            handlers.remove(_prepare_all)
+register, unregister = handlers_factory(("save_pre", _prepare_all), ("load_post", _prepare_all))

@@ -83,8 +83,7 @@ def settings_of(armature_object: Object) -> "POISE_PG_armature":
 
 def _live_switched(settings: "POISE_PG_armature", context: Any) -> None:
     """Mark that the body is to be solved at the next update."""
-    settings.live_memory = (0,) * 16
-    settings.live_left = ""  # influences begin at the pose that there is now
+    settings.live_digests = (0,) * 12
     settings.live_problem = ""
     owner: Any = settings.id_data
     owner.update_tag()
@@ -221,19 +220,14 @@ class POISE_PG_armature(Declared, PropertyGroup):
         "While Live is on, posing a bone by hand takes targets of it, and of what hangs on it, along; pinned "
         "bones stay pinned"
     )
-    live_memory: Sequence[int] = wholes("Live Memory", size=16, options={'HIDDEN'})(
+    live_digests: Sequence[int] = wholes("Live Digests", size=12, options={'HIDDEN'})(
         "Hashes of what the pose was solved for: live mode solves again when one changes"
     )
     live_origin: str = text("Live Origin", options={'HIDDEN'})(
         "Poses of bones that live mode has not written: influences below 1 begin there"
     )
-    live_left: str = text("Live Left", options={'HIDDEN'})("Checksums of the bones as live mode wrote them")
-    posed_by_poise: str = text("Posed by Poise", options={'HIDDEN'})(
-        "Digest of the pose that Solve or a drag has left: targets do not come along with that"
-    )
-    followed: str = text("Followed", options={'HIDDEN'})(
-        "Digest of targets and pose as the last solve has left them: bones that follow are held where they "
-        "were before it as long as nothing else changes"
+    pose_note: str = text("Pose Note", options={'HIDDEN'})(
+        "Checksums of the bones as Poise has left or seen them, and targets of the solve that has left them"
     )
     live_problem: str = text("Live Problem")("Why live mode cannot solve")
     last_message: str = text("Last Message")("Report of the last solve or bake")

@@ -6,13 +6,12 @@ it had the switch *Scene Frame Range*. Blender keeps what a file holds of proper
 more: from these follow the state and the range, and then they are removed.
 """
 
-from typing import Any
-
 import bpy
 from bpy.app.handlers import persistent
 from bpy.types import Object
 
 from ..compat import stored_values
+from .app_handlers import handlers_factory
 from .settings import settings_of
 
 OLD_SWITCHES = ("enabled", "pinned")
@@ -47,22 +46,18 @@ def _convert_all(*_: object) -> None:
             convert(candidate)
 
 
-def _handlers() -> tuple[Any, ...]:
-    return (bpy.app.handlers.load_post, bpy.app.handlers.blend_import_post)
+_add, _remove = handlers_factory(("load_post", _convert_all), ("blend_import_post", _convert_all))
 
 
 def register() -> None:
     """Add the handlers, and convert what is open where the add-on has just been enabled."""
-    for handlers in _handlers():
-        handlers.append(_convert_all)
+    _add()
     if not bpy.app.background:  # not here: while an extension is being enabled there is no context
         bpy.app.timers.register(_convert_all, first_interval=0.0)
 
 
 def unregister() -> None:
-    """Take the handlers away; one left behind would keep Blender 4.5 from ending."""
-    for handlers in _handlers():
-        if _convert_all in handlers:  # others may have cleared the list
-            handlers.remove(_convert_all)
+    """Take the handlers away."""
+    _remove()
     if bpy.app.timers.is_registered(_convert_all):
         bpy.app.timers.unregister(_convert_all)

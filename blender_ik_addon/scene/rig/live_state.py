@@ -14,12 +14,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 from bpy.types import Depsgraph, Object
 
 from ...core import OneOf, Pose, SolverOptions, Task
@@ -27,6 +25,7 @@ from ...core.arrays import FloatArray
 from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
 from ..animation.fcurves import rotation_channel
 from ..armature.armature import Armature, world_from_armature
+from ..armature.pose_note import FIRST, RawChannels
 from ..effectors.effectors import has_own_place, read_amounts, world_from_targets
 from ..kinds.kinds import Effector
 from ..properties.joint_properties import POISE_PG_joint
@@ -38,27 +37,13 @@ if TYPE_CHECKING:
 Digest = bytes
 """128 bits."""
 
-RawChannels = npt.NDArray[np.float32]
-"""Channels of all bones as Blender holds them, in its order, (n, 17)."""
-
 DIGEST_SIZE: Final = 16
 """[bytes]"""
 
 NOTHING: Final[Digest] = bytes(DIGEST_SIZE)
 
-FIRST: Final = {
-    "location": 0,
-    "rotation_euler": 3,
-    "rotation_quaternion": 6,
-    "rotation_axis_angle": 10,
-    "scale": 14,
-}
-"""Column of `raw_channels` in which each property begins."""
-
 _TYPES: Final = {'BOOLEAN': np.bool_, 'ENUM': np.int32, 'FLOAT': np.float32, 'INT': np.int32}
 """Types of properties, as Blender's buffers have them."""
-
-_COLUMNS: Final = 17
 
 _HEADER: Final = 8
 """Bytes of the digest of bone names before the pose."""
@@ -77,17 +62,6 @@ def digest(*parts: bytes | str) -> Digest:
     return hashed.digest()
 
 
-def raw_channels(armature_object: Object) -> RawChannels:
-    """Read them."""
-    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-    channels = np.empty((len(bones), _COLUMNS), dtype=np.float32)
-    for name, (first, end) in zip(FIRST, pairwise([*FIRST.values(), _COLUMNS]), strict=True):
-        buffer: Any = np.empty((len(bones), end - first), dtype=np.float32)
-        bones.foreach_get(name, buffer.reshape(-1))
-        channels[:, first:end] = buffer
-    return channels
-
-
 def on_the_way(aims: Digest) -> Digest:
     """What is noted for a pose that is on its way to what a solve for some aims would give."""
     return digest("on the way", aims)
@@ -98,8 +72,6 @@ class LiveState(NamedTuple):
 
     aims: Digest
     """Of targets, object and settings."""
-    posed: Digest
-    """Of the channels of all bones, as they were left."""
     bones: Digest
     """Of the bones' rest, locks and limits, and of their channels that are not solved."""
     keyed: Digest
@@ -108,13 +80,13 @@ class LiveState(NamedTuple):
     @classmethod
     def of(cls, armature_object: Object) -> "LiveState":
         """Read it."""
-        data = np.array(settings_of(armature_object).live_memory[:], dtype=np.int32).tobytes()
+        data = np.array(settings_of(armature_object).live_digests[:], dtype=np.int32).tobytes()
         return cls(*(data[i : i + DIGEST_SIZE] for i in range(0, len(data), DIGEST_SIZE)))
 
     def store(self, armature_object: Object) -> None:
         """Note it in the file."""
         numbers = np.frombuffer(b"".join(self), dtype=np.int32)
-        settings_of(armature_object).live_memory = tuple(numbers.tolist())
+        settings_of(armature_object).live_digests = tuple(numbers.tolist())
 
 
 # Where others have left it
@@ -153,48 +125,17 @@ class Origin:
         return Pose(channels, scale)
 
 
-def renew_origin(armature_object: Object, armature: Armature, present: Pose, channels: RawChannels) -> None:
-    """Note where bones are that others have moved since `note_left`, and that live mode leaves them there."""
+def renew_origin(armature_object: Object, armature: Armature, present: Pose, moved: frozenset[str]) -> None:
+    """Note where bones are that others have moved, or all where nothing was noted."""
     skeleton = armature.skeleton
     rotation = matrix_from_euler(present.rotation, skeleton.orders)
     now = np.concatenate([present.channels[:, :3], quat_from_matrix(rotation), present.scale], axis=1)
     before = Origin.of(armature_object, armature)
-    sums = _sums(channels)
-    left = np.frombuffer(b64decode(settings_of(armature_object).live_left), dtype="<u4")
-    if before is not None and len(left) == len(sums):
-        bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-        untouched = dict(zip((bone.name for bone in bones), (left == sums).tolist(), strict=True))
-        kept = np.array([untouched[name] for name in skeleton.names])
+    if before is not None:
+        kept = np.array([name not in moved for name in skeleton.names])
         now[kept] = before.transforms[kept]
     data = _named(skeleton.names) + now.astype("<f4").tobytes()
     settings_of(armature_object).live_origin = b64encode(data).decode()
-    note_left(armature_object, channels)
-
-
-def note_left(armature_object: Object, channels: RawChannels) -> None:
-    """Note that live mode has left bones like this, `raw_channels`: what differs later, others have moved."""
-    settings_of(armature_object).live_left = b64encode(_sums(channels).tobytes()).decode()
-
-
-def note_posed(armature_object: Object) -> None:
-    """Note that Solve or a drag has posed the bones as they are, and nobody by hand."""
-    channels = raw_channels(armature_object)
-    settings_of(armature_object).posed_by_poise = digest(channels.tobytes()).hex()
-
-
-def posed_since(armature_object: Object, channels: RawChannels) -> frozenset[str]:
-    """Names of the bones that others have moved since `note_left`; none where nothing was noted."""
-    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-    left = np.frombuffer(b64decode(settings_of(armature_object).live_left), dtype="<u4")
-    sums = _sums(channels)
-    if len(left) != len(sums):
-        return frozenset()
-    return frozenset(bone.name for bone, moved in zip(bones, (left != sums).tolist(), strict=True) if moved)
-
-
-def _sums(channels: RawChannels) -> npt.NDArray[np.uint32]:
-    """Check sums of bones, (n,)."""
-    return np.array([crc32(row.tobytes()) for row in channels], dtype="<u4")
 
 
 def _named(names: Sequence[str]) -> bytes:

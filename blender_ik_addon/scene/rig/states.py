@@ -20,11 +20,12 @@ from bpy.types import Depsgraph, Object
 
 from ...core.arrays import FloatArray
 from ..armature.armature import world_from_armature
+from ..armature.pose_note import PoseNote, pose_sums, raw_channels
 from ..effectors.effectors import is_taken, read_amounts, target_of, world_from_targets
 from ..effectors.transforms import place_target
 from ..kinds.kinds import Effector
 from ..properties.settings import settings_of
-from .live_state import DIGEST_SIZE, digest, raw_channels
+from .live_state import DIGEST_SIZE, digest
 
 SAME_AIMS: Final = 1e-4
 """Difference of an entry of a target's matrix [1, m], of its size and 1, that is rounding: far from the
@@ -40,8 +41,10 @@ def held_from_now(
     """
     if all(effector.state == 'REACH' for effector in effectors):
         return tuple(effectors)
-    now = _left(armature_object, effectors, depsgraph)
-    same = _is_left(now, settings_of(armature_object).followed)
+    note = PoseNote.of(armature_object)
+    same = not note.differs(pose_sums(raw_channels(armature_object))).any() and _is_same(
+        _solved_for(armature_object, effectors, depsgraph), note.solved_for
+    )
     return tuple(
         replace(effector, pin=_bone_now(armature_object, effector, depsgraph))
         if effector.state != 'REACH' and (effector.pin is None or (effector.follows and not same))
@@ -69,8 +72,8 @@ def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph)
     return tuple(np.array(posed.pose.bones[effector.bone].matrix).ravel().tolist())
 
 
-def _left(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> str:
-    """What is noted of targets and pose when a solve has ended: a digest, and numbers that may be inexact.
+def _solved_for(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> str:
+    """What is noted of targets when a solve has ended: a digest, and numbers that may be inexact.
 
     Targets count in armature space: where the whole character is moved nothing changes for it.
     """
@@ -81,13 +84,11 @@ def _left(armature_object: Object, effectors: Sequence[Effector], depsgraph: Dep
     numbers = np.concatenate([(np.linalg.inv(matrix) @ targets).ravel(), influences, lengths])
     nameless = [replace(e, name="", target="", target_bone="") for e in aimed]
     settings = settings_of(armature_object)
-    own = digest(
-        repr((nameless, settings.method, settings.move_root)), raw_channels(armature_object).tobytes()
-    )
+    own = digest(repr((nameless, settings.method, settings.move_root)))
     return f"{own.hex()}{b64encode(numbers.astype('<f4').tobytes()).decode()}"
 
 
-def _is_left(now: str, before: str) -> bool:
+def _is_same(now: str, before: str) -> bool:
     """Whether what is noted is the same but for rounding."""
     digits = 2 * DIGEST_SIZE
     if now[:digits] != before[:digits] or len(now) != len(before):
@@ -129,7 +130,8 @@ def end_solve(
     for effector in following:
         bring_handle(armature_object, effector, matrix @ bones[names.index(effector.bone)])
     if any(effector.state != 'REACH' for effector in effectors):
-        settings_of(armature_object).followed = _left(armature_object, effectors, depsgraph)
+        solved_for = _solved_for(armature_object, effectors, depsgraph)
+        replace(PoseNote.of(armature_object), solved_for=solved_for).store(armature_object)
     return bool(following)
 
 
