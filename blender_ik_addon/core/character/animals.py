@@ -57,8 +57,18 @@ ACROSS_FOLD: Final = 15.0
 unverified]."""
 
 _TAIL: Final = {LimbKind.TAIL: _even(60.0, 50.0, 30.0)}
-_HIND: Final = (("down", "forward", 120.0), ("down", "back", 70.0), ("down", "out", 60.0), ("down", "in", 35.0))
-_FRONT: Final = (("down", "forward", 70.0), ("down", "back", 120.0), ("down", "out", 50.0), ("down", "in", 35.0))
+_HIND: Final = (
+    ("down", "forward", 120.0),
+    ("down", "back", 70.0),
+    ("down", "out", 60.0),
+    ("down", "in", 35.0),
+)
+_FRONT: Final = (
+    ("down", "forward", 70.0),
+    ("down", "back", 120.0),
+    ("down", "out", 50.0),
+    ("down", "in", 35.0),
+)
 _HOCK, _CARPUS = (0.0, 150.0), (-30.0, 150.0)
 _PELVIS, _SCAPULA = _even(20.0, 10.0, 10.0), _even(35.0, 20.0, 20.0)
 

@@ -229,10 +229,8 @@ class _Maker:
             made = self._joint(joint, role, after)
             if limb.kind in TRUNK:
                 share = min(1.0, UNEVEN / len(joints))
-                if self._human:
-                    yield self._defaults(made, self._turns(made, TRUNK[limb.kind], share))
-                else:
-                    yield self._defaults(made, self._bends(made, limb, share))
+                turns = self._turns(made, TRUNK[limb.kind], share)
+                yield self._defaults(made, turns if self._human else self._bends(made, limb, share))
             elif limb.kind in (LimbKind.TAIL, LimbKind.FIN):
                 yield self._defaults(made, self._bends(made, limb), TAIL)
             elif role in UPPER:
@@ -248,18 +246,15 @@ class _Maker:
 
     def _bends(self, made: _Joint, limb: Limb, share: float = 1.0) -> Sequence[Movement]:
         """Bends of a trunk, a neck, a tail or a fin of an animal: up and down, aside, about itself."""
-        ranges = self._animal.each.get(limb.kind)
-        if ranges is None:
-            ranges = self._animal.shared.get(limb.kind)
-        else:
-            share = 1.0
-        if ranges is None:
-            return []
+        each, shared = (ranges.get(limb.kind) for ranges in (self._animal.each, self._animal.shared))
         aside = np.cross(made.along, self._figure.left)
         if norm(aside) < np.sin(SNAP):  # it points to the side, as fins do
-            return moves_about(np.eye(3), ranges, share)
-        axes = self._figure.left, unit(aside), made.along
-        return moves_about([made.own(axis) for axis in axes], ranges, share)
+            axes = np.eye(3)
+        else:
+            axes = np.stack([made.own(axis) for axis in (self._figure.left, unit(aside), made.along)])
+        if each is not None:
+            return moves_about(axes, each)
+        return [] if shared is None else moves_about(axes, shared, share)
 
     def _fold(self, made: _Joint, limb: Limb) -> JointDefaults:
         """Hocks and carpuses, which bend against stifle and elbow; what is below them is free."""
@@ -268,8 +263,10 @@ class _Maker:
         if ends is None or limb.bend_axis is None or limb.roles[place - 1] not in LOWER:
             return self._defaults(made, [])
         above = self._rest[made.index, :3, 3] - self._rest[limb.joints[place - 1], :3, 3]
-        sine = float(np.cross(above, made.along) @ -limb.bend_axis)
-        at_rest = float(np.degrees(np.arctan2(sine, above @ made.along)))
+        below = made.along
+        if place + 1 == len(limb.joints) and limb.effector != made.index:  # the paw, which is a toe
+            below = self._rest[limb.effector, :3, 3] - self._rest[made.index, :3, 3]
+        at_rest = float(np.degrees(np.arctan2(np.cross(above, below) @ -limb.bend_axis, above @ below)))
         if not ends[0] - ACROSS_FOLD <= at_rest <= ends[1]:  # as in a leg that begins at its knee
             return self._defaults(made, [])
         axis = snapped(made.own(-limb.bend_axis))
