@@ -13,7 +13,6 @@ from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
-
 from tests.core.test_roles import BIRD, QUADRUPED, SNAKE, SPIDER
 
 from . import builders
