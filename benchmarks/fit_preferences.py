@@ -67,8 +67,8 @@ STILL: Final = 1.0  # Deviation below which a clip does not turn a part [deg]
 LEAST: Final = 5.0  # Least deviation [deg]: bones meet at odd angles, about as much as limits give way
 
 STANDING: Final = 30.0
-"""Bend of knees, and swing of thighs and upper arms from straight down, up to which somebody stands [deg]: from
-25 to 35 the part of the mean is 0.38 to 0.44."""
+"""Bend of knees, and swing of thighs and upper arms from straight down, up to which somebody stands [deg]:
+from 25 to 35 the part of the mean is 0.38 to 0.44."""
 
 ROUNDS: Final = 10  # Steps to the mean of rotations, each of which gains a digit or more
 
