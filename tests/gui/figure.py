@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 HALF_MILLIMETRE = 0.0005
 
+DOWN_PIXELS = 300
+"""How far the sidebar is scrolled to the buttons of the effector that is shown."""
+
 MOST_TURNS = 200
 """Turns of Blender's main loop in which a drag, or a body that is live, comes to rest."""
 
@@ -285,5 +288,10 @@ class InWindow(unittest.TestCase):
 
     def click_state(self, state: str) -> None:
         """Click on one of the states of the effector that is shown, which are beside each other."""
-        row = (0.2, 0.4, 0.6, 0.8)
+        row = (0.4, 0.8)  # Reach and Off
+        self.run_in_blender(
+            "with bpy.context.temp_override(window=window, area=area, region=sidebar):\n"
+            "    bpy.ops.view2d.pan(deltay=10000)\n"  # to its top
+            f"    bpy.ops.view2d.pan(deltay=-{DOWN_PIXELS})\n"
+        )
         self.window.click(button(self.window, "poise.set_state", parts=row, given=f"state='{state}'"))
