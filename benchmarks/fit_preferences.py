@@ -8,6 +8,10 @@ Every clip of a human figure in the folder (`scripts/natural` reads the same) is
 rotations, and the deviations about the three axes of the bone from it. All sources count alike, in each all
 clips, and in each all frames. Left and right are pooled, and what is in the middle is as often mirrored. A
 part that a clip never turns is not animated there, and is left out of it.
+
+Of how people stand at ease, which is a part of the mean, the frames tell in which somebody does: knees are
+nearly straight, and thighs and upper arms hang. The part is that by which the mean turns of all parts are
+nearest to those of these frames, by least squares.
 With --write the module is written, else printed.
 """
 
@@ -25,7 +29,7 @@ from benchmarks.page import arguments, progress
 from benchmarks.recordings import Recording, clips
 from benchmarks.rigs import add_on
 from blender_ik_addon.core import Skeleton
-from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.arrays import BoolArray, FloatArray
 from blender_ik_addon.core.character import recorded
 from blender_ik_addon.core.character.anatomy import MIRROR, anatomical_joints
 from blender_ik_addon.core.character.preferences import natural_angles, recorded_stiffness
@@ -61,6 +65,10 @@ way, but most rigs leave that to the wrist. They are as loose as shoulders."""
 STILL: Final = 1.0  # Deviation below which a clip does not turn a part [deg]
 
 LEAST: Final = 5.0  # Least deviation [deg]: bones meet at odd angles, about as much as limits give way
+
+STANDING: Final = 30.0
+"""Bend of knees, and swing of thighs and upper arms from straight down, up to which somebody stands [deg]:
+from 25 to 35 the part of the mean is 0.38 to 0.44."""
 
 ROUNDS: Final = 10  # Steps to the mean of rotations, each of which gains a digit or more
 
@@ -114,6 +122,13 @@ class Clip:
     source: str
     turns: Mapping[Role, Sequence[FloatArray]]
 
+    @property
+    def at_ease(self) -> BoolArray:
+        """Frames in which somebody stands at ease, (F,)."""
+        hanging = (Role.UPPER_LEG, Role.LOWER_LEG, Role.UPPER_ARM)
+        downs = [turn[:, 1, 1] for part in hanging for turn in self.turns.get(part, ())]  # cosines
+        return np.all(np.array(downs) > np.cos(np.radians(STANDING)), axis=0)
+
 
 def read(data: Path, frames: int, only: str = "") -> Iterator[tuple[Recording, Clip]]:
     """Every clip in a folder, of no more than some frames each, and what the fit takes of it."""
@@ -147,6 +162,33 @@ def fitted(clips_: Iterable[Clip]) -> dict[Role, Turns]:
         if turns:
             table[part] = _fitted(part, turns, shares)
     return table
+
+
+def ease(clips_: Iterable[Clip], table: Mapping[Role, Turns]) -> tuple[float, int]:
+    """The part of the mean turns of a table that is left where people stand at ease [1].
+
+    Returns:
+        It, and in how many frames they stand so.
+    """
+    standing: defaultdict[str, list[tuple[Clip, BoolArray]]] = defaultdict(list)
+    for clip in clips_:
+        if clip.turns.get(Role.LOWER_LEG) and (frames := clip.at_ease).any():
+            standing[clip.source].append((clip, frames))
+    left = whole = 0.0
+    for part, turns in table.items():
+        mean = np.radians(turns.mean)
+        by_source = [
+            [_along(clip.turns[part], frames, mean) for clip, frames in own if part in clip.turns]
+            for own in standing.values()
+        ]
+        if means := [float(np.mean(own)) for own in by_source if own]:
+            left, whole = left + float(np.mean(means)), whole + float(mean @ mean)
+    return left / whole, sum(int(frames.sum()) for own in standing.values() for _, frames in own)
+
+
+def _along(turns: Sequence[FloatArray], frames: BoolArray, mean: FloatArray) -> float:
+    """How far a part is turned along a rotation vector (3,) in some frames, times its length [rad²]."""
+    return float(np.mean([rotvec_from_matrix(turn[frames]) @ mean for turn in turns]))
 
 
 def _from_own_mean(turns: FloatArray) -> FloatArray:
@@ -223,6 +265,9 @@ RECORDED: Final[Mapping[Role, Turns]] = {{
 {rows}
 }}
 """Part -> its turns: a trunk is called chest and neck and head together head; feet have their ankles\'."""
+
+EASE: Final = {ease:.2f}
+"""Part of the mean turns that is left where people stand at ease [1], in {frames} frames."""
 '''
 
 
@@ -231,7 +276,9 @@ def module(table: Mapping[Role, Turns], all_clips: Sequence[Clip]) -> str:
     rows = "\n".join(
         f"    Role.{part.name}: Turns({turns.mean}, {turns.deviation})," for part, turns in table.items()
     )
-    return HEAD.format(clips=len(all_clips), count=len({clip.source for clip in all_clips}), rows=rows)
+    part, frames = ease(all_clips, table)
+    sources = len({clip.source for clip in all_clips})
+    return HEAD.format(clips=len(all_clips), count=sources, rows=rows, ease=part, frames=frames)
 
 
 def main() -> int:

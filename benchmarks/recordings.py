@@ -167,7 +167,7 @@ def read_action(rig: Any, action: Any, whole: str, name: str, most: int) -> Reco
         point = np.array([0.0, lengths[joint] if part.at_tail else 0.0, 0.0])
         place = matrices[:, joint, :3, :3] @ point + matrices[:, joint, :3, 3]
         tasks.append(ReachPoint(joint=joint, point=point, target=place, priority=part.priority))
-        if part.kind == 'BOTH':
+        if not part.at_tail:
             turn = matrices[:, joint, :3, :3]
             turn = turn / np.linalg.norm(turn, axis=-2, keepdims=True)
             tasks.append(MatchOrientation(joint=joint, target=turn, priority=part.priority))

@@ -43,6 +43,8 @@ References, cited by their keys:
 - [Neumann2010] D. A. Neumann: Kinesiology of the musculoskeletal system, 2nd edition, 2010.
 - [Baumbach2014] S. F. Baumbach et al.: The influence of knee position on ankle dorsiflexion: a biometric
   study, BMC Musculoskeletal Disorders 15:246, 2014.
+- [Jaegger2002] G. Jaegger, D. J. Marcellin-Little, D. Levine: Reliability of goniometry in Labrador
+  Retrievers, American Journal of Veterinary Research 63(7), 2002.
 - [Cooney1981] W. P. Cooney et al.: The kinesiology of the thumb trapeziometacarpal joint, Journal of Bone and
   Joint Surgery 63-A(9), 1981.
 - [DeLeva1996] P. de Leva: Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters, Journal of

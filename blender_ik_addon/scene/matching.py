@@ -172,7 +172,14 @@ def _able(
         needless = target_of(entry) is None and not lacks_target(entry)
         if effectors is None and (needless or apart):
             continue
-        why = _obstacle(entry, moved=moved, keyed=keyed)
+        why = _obstacle(armature_object, entry, moved=moved, keyed=keyed)
+        if (
+            not why
+            and moved
+            and (other := next((e for e in able if entries[e].target == entry.target), None))
+        ):
+            shared = label_of(entries[other], other)
+            why = f"{shared} has the same target, {entry.target.name!r}; give each one of its own"
         if why:
             notes.append(f"{label_of(entry, row)}: {why}")
         else:
@@ -185,7 +192,7 @@ def _able(
     return able, tuple(notes)
 
 
-def _obstacle(entry: Any, *, moved: bool, keyed: bool) -> str:
+def _obstacle(armature_object: Object, entry: Any, *, moved: bool, keyed: bool) -> str:
     """Say what keeps a target from being moved or keyed, and what to do; empty if nothing does."""
     target: Any = target_of(entry)
     kind = KINDS[entry.kind]
@@ -194,6 +201,8 @@ def _obstacle(entry: Any, *, moved: bool, keyed: bool) -> str:
     if entry.target_bone:
         return f"its target is a bone of {target.name!r}; pose that bone"
     name = f"its target {target.name!r}"
+    if target == armature_object:
+        return f"{name} is the armature itself; choose another object, or make an empty"
     if not target.is_editable:
         return f"{name} is linked from another file; make a library override of it, or make it local"
     if moved and kind.of_surroundings:
@@ -202,7 +211,10 @@ def _obstacle(entry: Any, *, moved: bool, keyed: bool) -> str:
         return "one of its targets is enough; move them by hand"
     (places, turns), paths = _channels(entry), _paths(entry)
     if moved:
-        if not target.visible_get(view_layer=bpy.context.view_layer):
+        view_layer: Any = bpy.context.view_layer
+        if view_layer.objects.get(target.name) != target or not _is_enabled(target):
+            return f"{name} is not in this view layer, or disabled in viewports; enable it and its collection"
+        if not target.visible_get(view_layer=view_layer):
             return f"{name} is hidden; show it (Alt H) first"
         constraints = [c.name for c in target.constraints if not c.mute and c.influence > 0.0]
         if constraints:
@@ -220,6 +232,11 @@ def _obstacle(entry: Any, *, moved: bool, keyed: bool) -> str:
         except IKError as error:
             return str(error)
     return ""
+
+
+def _is_enabled(target: Object) -> bool:
+    """Whether an object is shown in viewports, or would be if it were not hidden with H."""
+    return target in {instance.original for instance in bpy.context.evaluated_depsgraph_get().ids}
 
 
 def _key_frames(armature_object: Object, rows: Sequence[int], frames: Sequence[int]) -> None:

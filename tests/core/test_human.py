@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is assumed of bodies: hinges bend one way whatever the axes of their bones, both sides are alike."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from blender_ik_addon.core import IKError, Skeleton
 from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.character.animals import ANIMALS
 from blender_ik_addon.core.character.digits import END, KNUCKLE, MIDDLE, THUMB, TOES
 from blender_ik_addon.core.character.human import (
     ARM_ENDS,
@@ -36,6 +38,8 @@ from blender_ik_addon.core.model.rotation import (
     matrix_from_rotvec,
     order_index,
 )
+
+from .test_roles import BIRD, QUADRUPED, SNAKE, SPIDER, Joint, nameless
 
 Table = dict[str, tuple[str | None, tuple[float, float, float]]]
 """Joint -> parent and place [m]."""
@@ -240,14 +244,83 @@ def test_the_lowest_joint_of_a_spine_resists_most():
     assert stiffness == sorted(stiffness, reverse=True) and stiffness[0] > stiffness[-1] + 0.01
 
 
-def test_animals_get_hinges_and_no_ranges_of_people():
+def test_of_bodies_that_are_not_recognised_only_hinges_are_limited():
     skeleton = figure()
     character = recognise(skeleton)
-    beast = replace(character, figures=tuple(replace(f, body=Body.QUADRUPED) for f in character.figures))
-    made = joint_defaults(skeleton, beast)
+    unknown = replace(character, figures=tuple(replace(f, body=Body.UNKNOWN) for f in character.figures))
+    made = joint_defaults(skeleton, unknown)
     names = {skeleton.names[joint]: defaults for joint, defaults in made.items()}
     assert np.isinf(names["thigh.L"].lower).all() and np.isinf(names["spine"].upper).all()
     assert np.isfinite(names["shin.L"].lower).all()
+
+
+def animal(joints: Sequence[Joint]) -> tuple[Skeleton, Character, dict[str, JointDefaults]]:
+    """An animal without names, and what is assumed of its joints, by the names of the table."""
+    skeleton = nameless(joints)
+    character = recognise(skeleton)
+    made = joint_defaults(skeleton, character)
+    return skeleton, character, {joints[joint][0]: defaults for joint, defaults in made.items()}
+
+
+@pytest.mark.parametrize(("leg", "beyond"), [("hind", 0.0), ("fore", 30.0)])
+def test_an_animals_leg_folds_like_a_z(leg: str, beyond: float):
+    skeleton, _, made = animal(QUADRUPED)
+    places = skeleton.armature_from_joint_rest[:, :3, 3]
+    names = [name for name, *_ in QUADRUPED]
+    upper, lower, foot, paw = (places[names.index(f"{leg}{row} L")] for row in range(4))
+
+    def bent(first: FloatArray, second: FloatArray) -> float:
+        return float(np.arctan2(np.cross(first, second)[0], first @ second))
+
+    # The axes of the joints are those of the world: x is from side to side.
+    knee, hock = made[f"{leg}1 L"], made[f"{leg}2 L"]
+    way = np.sign(bent(lower - upper, foot - lower))
+    bends = np.sort(way * (np.array([knee.lower[0], knee.upper[0]]) + bent(lower - upper, foot - lower)))
+    np.testing.assert_allclose(bends, np.radians([0.0, 165.0]), atol=1e-6)
+    against = np.sort(-way * (np.array([hock.lower[0], hock.upper[0]]) + bent(foot - lower, paw - foot)))
+    np.testing.assert_allclose(against, np.radians([-beyond, 150.0]), atol=np.radians(1.0))
+    assert hock.upper[1] < np.radians(30.0)
+
+
+@pytest.mark.parametrize(
+    "joints", [QUADRUPED, BIRD, SPIDER, SNAKE], ids=["quadruped", "bird", "spider", "snake"]
+)
+def test_every_kind_of_animal_has_limits_that_its_rest_pose_keeps(joints: Sequence[Joint]):
+    _, character, made = animal(joints)
+    assert character.figures[0].body in ANIMALS
+    limited = {name for name, own in made.items() if np.isfinite([own.lower, own.upper]).all()}
+    trunk = {joints[j][0] for limb in character.limbs_of(LimbKind.TRUNK) for j in limb.joints}
+    assert trunk - limited <= {joints[j][0] for j in character.joints_of(Role.HIPS)}
+    for own in made.values():
+        assert (own.lower <= 0.0).all() and (own.upper >= 0.0).all()
+
+
+def test_a_snake_bends_aside_at_every_joint_and_hardly_twists():
+    _, _, made = animal(SNAKE)
+    middle = made["s5"]
+    assert middle.upper[2] > np.radians(60.0) and middle.upper[1] < np.radians(30.0)
+
+
+def test_legs_that_spread_sweep_to_and_fro_from_where_they_are():
+    _, _, made = animal(SPIDER)
+    for side in "LR":
+        for number in range(4):
+            upper = made[f"leg {number} 0 {side}"]
+            assert upper.upper[2] > np.radians(60.0) and upper.lower[2] < -np.radians(60.0)
+
+
+def test_what_is_bent_at_rest_as_no_hock_can_be_is_taken_for_none():
+    skeleton, character, made = animal(QUADRUPED)
+    hocks = [row for row, (name, *_) in enumerate(QUADRUPED) if name in ("hind2 L", "hind2 R")]
+    limbs = (
+        replace(limb, bend_axis=-limb.bend_axis)
+        if limb.kind is LimbKind.LEG and limb.bend_axis is not None
+        else limb
+        for limb in character.limbs
+    )
+    other = joint_defaults(skeleton, replace(character, limbs=tuple(limbs)))
+    assert np.isfinite(made["hind2 L"].lower).all()
+    assert all(np.isinf(other[row].lower).all() for row in hocks)
 
 
 def test_a_character_of_another_skeleton_is_refused():

@@ -373,6 +373,43 @@ class TestWhatIsLeftOut:
         assert any("second" in note for note in character.notes)
 
 
+def test_a_horse_whose_forearm_is_called_the_upper_leg() -> None:
+    left = [
+        ("front_scapula_l", "chest", (0.1, -0.5, 1.45)),
+        ("front_humerus_l", "front_scapula_l", (0.2, -0.78, 1.1)),
+        ("front_leg_upper_l", "front_humerus_l", (0.2, -0.62, 0.88)),
+        ("front_leg_lower_l", "front_leg_upper_l", (0.17, -0.6, 0.5)),
+        ("front_leg_ankle_l", "front_leg_lower_l", (0.17, -0.6, 0.15)),
+        ("front_leg_foot_l", "front_leg_ankle_l", (0.17, -0.65, 0.05)),
+        ("back_leg_upper_l", "hips", (0.1, 0.35, 1.35)),
+        ("back_leg_lower_l", "back_leg_upper_l", (0.2, 0.5, 0.95)),
+        ("back_leg_ankle_l", "back_leg_lower_l", (0.2, 0.75, 0.5)),
+        ("back_leg_foot_l", "back_leg_ankle_l", (0.2, 0.75, 0.05)),
+    ]
+    right = [
+        (name[:-1] + "r", parent[:-1] + "r" if parent.endswith("_l") else parent, (-x, y, z))
+        for name, parent, (x, y, z) in left
+    ]
+    middle = [
+        ("hips", None, (0.0, 0.5, 1.3)),
+        ("spine", "hips", (0.0, 0.0, 1.3)),
+        ("chest", "spine", (0.0, -0.4, 1.35)),
+        ("neck", "chest", (0.0, -0.7, 1.5)),
+        ("head", "neck", (0.0, -1.0, 1.75)),
+    ]
+    character = recognise(build([*middle, *left, *right]))
+    for limb in character.limbs_of(LimbKind.FRONT_LEG):
+        assert limb.roles == (
+            Role.SHOULDER,
+            Role.UPPER_LEG,
+            Role.LOWER_LEG,
+            Role.ANKLE,
+            Role.ANKLE,
+            Role.FOOT,
+        )
+        assert limb.bend_axis is not None and limb.bend_axis[0] < -0.7, "the elbow points backward"
+
+
 def test_a_fish() -> None:
     """Fins in pairs and in the middle."""
     centre: list[Joint] = [

@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 HALF_MILLIMETRE = 0.0005
 
+DOWN_PIXELS = 300
+"""How far the sidebar is scrolled to the buttons of the effector that is shown."""
+
 MOST_TURNS = 200
 """Turns of Blender's main loop in which a drag, or a body that is live, comes to rest."""
 
@@ -175,13 +178,16 @@ def distance(first: list[float], second: list[float]) -> float:
     return sum((a - b) ** 2 for a, b in zip(first, second, strict=True)) ** 0.5
 
 
-def button(window: Window, operator: str, parts: tuple[float, ...] = (0.25, 0.65)) -> tuple[float, float]:
+def button(
+    window: Window, operator: str, parts: tuple[float, ...] = (0.25, 0.65), given: str = ""
+) -> tuple[float, float]:
     """Where a button of the sidebar is, found by asking Blender what is under the mouse.
 
     Args:
         window: The window.
         operator: What the button does.
         parts: At which parts of the sidebar's width to look [1].
+        given: The first options that it has, as Python: "state='OFF'".
 
     Raises:
         AssertionError: There is none.
@@ -197,7 +203,8 @@ def button(window: Window, operator: str, parts: tuple[float, ...] = (0.25, 0.65
         for part in parts:
             place = (x + part * width, y + height - down)
             window.move(place)
-            if window.run(under, "bpy.context.window_manager.clipboard").startswith(f"bpy.ops.{operator}("):
+            command = window.run(under, "bpy.context.window_manager.clipboard")
+            if command.startswith(f"bpy.ops.{operator}({given}"):
                 return place
     raise AssertionError(f"there is no button for {operator} in the sidebar")
 
@@ -278,3 +285,13 @@ class InWindow(unittest.TestCase):
     def click(self, operator: str) -> None:
         """Click on a button of the sidebar."""
         self.window.click(button(self.window, operator))
+
+    def click_state(self, state: str) -> None:
+        """Click on one of the states of the effector that is shown, which are beside each other."""
+        row = (0.4, 0.8)  # Reach and Off
+        self.run_in_blender(
+            "with bpy.context.temp_override(window=window, area=area, region=sidebar):\n"
+            "    bpy.ops.view2d.pan(deltay=10000)\n"  # to its top
+            f"    bpy.ops.view2d.pan(deltay=-{DOWN_PIXELS})\n"
+        )
+        self.window.click(button(self.window, "poise.set_state", parts=row, given=f"state='{state}'"))

@@ -4,7 +4,7 @@
 import tomllib
 import unittest
 
-from .figure import MODULE, ROOT, SET_UP, InWindow, button
+from .figure import HALF_MILLIMETRE, MODULE, ROOT, SET_UP, InWindow, button, distance
 
 LINE_PIXELS = 21.0
 """From one line of a list in the sidebar to the next [pixels]."""
@@ -95,6 +95,54 @@ class Panel(InWindow):
         self.assertEqual(self.value("bpy.context.mode"), "OBJECT")
         self.assertEqual(self.value(selected), [self.value("target('head').name")])
         self.assertEqual(self.value(shown), "head")
+
+    def test_one_click_keys_a_pose_of_the_targets(self) -> None:
+        self.run_in_blender(SET_UP)
+        self.open_sidebar()
+        self.run_in_blender("target('hand.R').location.z -= 0.2\ntarget('hips').location.z -= 0.1")
+        self.click("poise.key_targets")
+        keyed = "[e.name for e in figure().poise.effectors if e.target.animation_data]"
+        names = self.value("[e.name for e in figure().poise.effectors]")
+        self.assertEqual(self.value(keyed), names)
+
+    def test_one_click_releases_a_limb_and_one_takes_it_back_without_a_jump(self) -> None:
+        self.run_in_blender(SET_UP)
+        self.open_sidebar()
+        self.click("poise.live")
+        self.run_in_blender("take('hand.L')")
+        places = "{b.name: list(posed().matrix_world @ b.tail) for b in posed().pose.bones}"
+        entry = "figure().poise.effectors['hand.L']"
+        state = f"{entry}.state if {entry}.enabled else 'OFF'"
+        before = self.value(places)
+        self.click_state("OFF")
+        self.wait_while("underway()")
+        self.assertEqual(self.value(state), "OFF")
+        after = self.value(places)
+        self.assertLess(max(distance(before[name], after[name]) for name in before), HALF_MILLIMETRE)
+        # Released, the hand goes along with the hips, away from where its target was.
+        self.run_in_blender("target('hips').location.z -= 0.25")
+        self.wait_while("underway()")
+        before = self.value(places)
+        self.assertGreater(distance(before["hand.L"], after["hand.L"]), 0.1)
+        self.click_state("REACH")
+        self.wait_while("underway()")
+        self.assertEqual(self.value(state), "REACH")
+        after = self.value(places)
+        self.assertLess(max(distance(before[name], after[name]) for name in before), HALF_MILLIMETRE)
+
+    def test_one_click_snaps_all_targets_to_their_bones(self) -> None:
+        self.run_in_blender(SET_UP)
+        self.open_sidebar()
+        self.run_in_blender(
+            "arm = figure().pose.bones['upper_arm.R']\n"
+            "arm.rotation_mode = 'XYZ'\n"
+            "arm.rotation_euler = (0.6, 0.0, 0.3)\n"
+        )
+        self.assertGreater(self.value("away('hand.R')"), 0.1)
+        before = self.value("place('hand.R')")
+        self.click("poise.snap_targets")
+        self.assertLess(self.value("max(away(e.name) for e in figure().poise.effectors)"), HALF_MILLIMETRE)
+        self.assertLess(distance(self.value("place('hand.R')"), before), 1e-6)
 
     def test_a_pie_opens_at_the_mouse_and_pins(self) -> None:
         self.run_in_blender(SET_UP + "select_bones('hand.L', 'foot.R')")

@@ -9,6 +9,7 @@ from typing import Any
 
 import addon_utils
 import bpy
+import numpy as np
 
 Vector3 = tuple[float, float, float]
 BoneSpec = tuple[str, str | None, Vector3, Vector3]
@@ -78,6 +79,19 @@ def humanoid(name: str = "humanoid") -> bpy.types.Object:
                 (f"{bone}{suffix}", parent_name, (sign * head[0], *head[1:]), (sign * tail[0], *tail[1:]))
             )
     return armature(name, [*HUMANOID_CENTRE, *sides])
+
+
+def joints(name: str, table: Sequence[tuple[str, str | None, tuple[float, float, float]]]) -> Any:
+    """Make an armature of joints with parents and places; bones go to their first child, or on as before."""
+    places = {joint: np.array(place) for joint, _, place in table}
+    parents = {joint: parent for joint, parent, _ in table}
+    bones: list[BoneSpec] = []
+    for joint, parent in parents.items():
+        child = next((other for other, above in parents.items() if above == joint), None)
+        before = places[joint] - places[parent] if parent is not None else np.array((0.0, 0.0, 1.0))
+        tail = places[child] if child is not None else places[joint] + 0.5 * before
+        bones.append((joint, parent, tuple(places[joint].tolist()), tuple(tail.tolist())))
+    return armature(name, bones)
 
 
 def basic_human_metarig() -> bpy.types.Object:

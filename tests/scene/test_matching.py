@@ -196,9 +196,23 @@ def hidden(target: Any) -> None:
     target.hide_set(True)
 
 
+def disabled(target: Any) -> None:
+    target.hide_viewport = True
+
+
+def excluded(target: Any) -> None:
+    other = bpy.data.collections.new("Other")
+    bpy.context.scene.collection.children.link(other)
+    target.users_collection[0].objects.unlink(target)
+    other.objects.link(target)
+    bpy.context.view_layer.layer_collection.children["Other"].exclude = True
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
+        (disabled, "disabled in viewports"),
+        (excluded, "not in this view layer"),
         (constrained, "has constraints (Held)"),
         (driven, "moved by drivers"),
         (locked, "is locked"),
@@ -218,6 +232,29 @@ def test_targets_that_cannot_be_moved_are_named_and_stay(spoil: Any, said: str) 
     report = posing.snap_targets(figure)  # the others come
     assert "hand.L" not in report.effectors
     assert any(said in note for note in report.notes)
+
+
+def test_a_target_of_two_goes_to_the_first_and_the_other_is_named() -> None:
+    figure = figure_set_up()
+    effectors = figure.poise.effectors
+    effectors["hand.R"].target = effectors["hand.L"].target
+    report = posing.snap_targets(figure)
+    assert "hand.L" in report.effectors and "hand.R" not in report.effectors
+    assert any("hand.L has the same target" in note for note in report.notes)
+    assert posing.snap_targets(figure, [index(figure, "hand.R")]).effectors == ("hand.R",)
+
+
+def test_an_armature_that_is_its_own_target_stays_and_gets_no_keys() -> None:
+    figure = figure_set_up()
+    figure.poise.effectors["hand.L"].target = figure
+    posed(figure)
+    before = figure.matrix_world.copy()
+    for act in (posing.snap_targets, posing.key_targets):
+        report = act(figure)
+        assert "hand.L" not in report.effectors
+        assert any("is the armature itself" in note for note in report.notes)
+    assert figure.matrix_world == before
+    assert figure.animation_data is None or figure.animation_data.action is None
 
 
 def test_curves_that_are_locked_are_told_before_any_key_is_written() -> None:

@@ -6,11 +6,13 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
+from mathutils import Vector
 
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
+from tests.core.test_roles import BIRD, QUADRUPED, SNAKE, SPIDER
 
 from . import builders
 
@@ -355,3 +357,90 @@ def test_a_bone_that_is_gone_is_no_renamed_one_and_its_row_is_told():
     assert parts_of(armature)["hand.L"].bone == "hand.L"
     report = posing.setup_character(armature)
     assert any("'hand.L'" in note for note in report.notes)
+
+
+# Animals
+
+ANIMALS: dict[str, Any] = {"quadruped": QUADRUPED, "bird": BIRD, "many-legged": SPIDER, "snake": SNAKE}
+
+
+def animal(body: str) -> Any:
+    """An animal of which only the shape says what it is, set up."""
+    table = ANIMALS[body]
+    number = {name: f"bone.{row:03d}" for row, (name, *_) in enumerate(table)}
+    armature = builders.joints(
+        body, [(number[name], parent and number[parent], place) for name, parent, place in table]
+    )
+    assert posing.setup_character(armature).bodies == (body,)
+    return armature
+
+
+def bone_of(armature: Any, name: str) -> Any:
+    """The bone of a joint of the table."""
+    row = [joint for joint, *_ in ANIMALS[armature.name]].index(name)
+    return armature.pose.bones[f"bone.{row:03d}"]
+
+
+def turn_of(armature: Any, name: str) -> float:
+    return float(np.degrees(bone_of(armature, name).matrix_basis.to_quaternion().angle))
+
+
+def heads(armature: Any) -> dict[str, Any]:
+    bpy.context.view_layer.update()
+    return {bone.name: np.array(armature.matrix_world @ bone.head) for bone in armature.pose.bones}
+
+
+@pytest.mark.parametrize("body", ANIMALS)
+def test_a_solve_after_an_animal_was_set_up_moves_nothing(body: str):
+    armature = animal(body)
+    before = heads(armature)
+    report = posing.solve_pose(armature)
+    assert report.reached
+    for name, place in heads(armature).items():
+        np.testing.assert_allclose(place, before[name], atol=2e-5)
+
+
+def test_a_quadruped_crouches_on_its_paws_with_legs_that_fold_like_a_z():
+    armature = animal("quadruped")
+    effectors = parts_of(armature)
+    assert {"hips", "chest"} <= set(effectors) and effectors["head"].kind == 'ORIENTATION'
+    feet = [part for part in effectors if "foot" in part]
+    assert len(feet) == 4 and {effectors[part].state for part in feet} == {'PIN'}
+    before = heads(armature)
+    for part in ("hips", "chest"):
+        effectors[part].target.location.z -= 0.3
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).reached
+    after = heads(armature)
+    for part in feet:
+        np.testing.assert_allclose(after[effectors[part].bone], before[effectors[part].bone], atol=1e-4)
+
+    def bend(leg: str, row: int) -> float:
+        """Bend of a joint of a left leg about the axis from right to left [°]."""
+        above, joint, below = (after[bone_of(armature, f"{leg}{row + i} L").name] for i in (-1, 0, 1))
+        first, second = joint - above, below - joint
+        return float(np.degrees(np.arctan2(np.cross(first, second)[0], first @ second)))
+
+    knee, hock, elbow = bend("hind", 1), bend("hind", 2), bend("fore", 1)
+    assert knee * hock < 0.0 and min(abs(knee), abs(hock)) > 60.0
+    assert elbow * knee < 0.0 and abs(elbow) > 60.0
+
+
+def test_a_snake_that_is_pulled_by_its_head_bends_and_its_tail_stays():
+    armature = animal("snake")
+    assert parts_of(armature)["tail"].state == 'PIN'
+    tail = np.array(bone_of(armature, "s0").tail)
+    parts_of(armature)["head"].target.location += Vector((0.3, 0.1, 0.0))
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).reached
+    np.testing.assert_allclose(np.array(bone_of(armature, "s0").tail), tail, atol=1e-4)
+    turns = [turn_of(armature, f"s{row}") for row in range(12)]
+    assert sum(turn > 3.0 for turn in turns) >= 6
+
+
+def test_an_animals_spine_and_neck_have_limits():
+    armature = animal("quadruped")
+    skeleton = read_armature(armature).skeleton
+    for name in ("spine", "neck", "tail1", "hind0 L", "fore0 R"):
+        joint = skeleton.index(bone_of(armature, name).name)
+        assert np.isfinite([skeleton.lower[joint, 3:], skeleton.upper[joint, 3:]]).all(), name

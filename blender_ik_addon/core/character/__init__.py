@@ -10,6 +10,6 @@
 
 Read in this order: `roles` (which bone is which part), `role_edits` (roles that a user has changed),
 `limit_boxes` (anatomical movements as channels), `anatomy`, `recorded` and `preferences` (how recorded motion
-turns the parts of a body, and what joints prefer for that), `human` and `digits` (published ranges of joints
-of people), `anthropometry` and `volumes` (masses of the parts, by tables or by shape).
+turns the parts of a body, and what joints prefer for that), `human`, `digits` and `animals` (published ranges
+of joints), `anthropometry` and `volumes` (masses of the parts, by tables or by shape).
 """

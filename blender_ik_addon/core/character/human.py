@@ -14,8 +14,7 @@ Ranges are published ones of healthy people, in round figures: about the mean an
 [BooneAzen1979] where they measured a joint, 109 men and boys from 18 months to 54 years, so that few people
 can do more; the spine by [AAOS1965], the neck by [AmaGuides], knees and hips that somebody else bends, and
 the turn of a bent knee, by [Kapandji1987], the collarbone by [Neumann2010]. Where a rig has one joint for
-several of a body, its range is theirs together. Animals get the bends of their knees and elbows, stiffness,
-and no ranges of people.
+several of a body, its range is theirs together. Animals have ranges of their own, see `animals`.
 
 Stiffness and preferred angles come from recorded motion, see `preferences`; animals have the same stiffness
 and prefer their rest pose.
@@ -39,6 +38,7 @@ from ..errors import IKError
 from ..model.rotation import EULER_ORDERS
 from ..model.skeleton import Skeleton
 from .anatomy import anatomical_joints
+from .animals import ACROSS_FOLD, ANIMALS, TWIST, AnimalRanges
 from .digits import Digit, digits
 from .limit_boxes import SLACK, SNAP, Movement, best_box, middle_of, moves_about, path_angles, snapped
 from .preferences import natural_angles, recorded_stiffness
@@ -211,6 +211,7 @@ class _Maker:
         self._rest = skeleton.armature_from_joint_rest
         self._figure = character.figures[number]
         self._human = self._figure.body is Body.BIPED
+        self._animal = ANIMALS.get(self._figure.body, AnimalRanges())
         self._parts = {one.joint: one for one in anatomical_joints(skeleton, character, number)}
 
     def make(self) -> Iterator[JointDefaults]:
@@ -228,20 +229,60 @@ class _Maker:
             made = self._joint(joint, role, after)
             if limb.kind in TRUNK:
                 share = min(1.0, UNEVEN / len(joints))
-                yield self._defaults(made, self._turns(made, TRUNK[limb.kind], share))
-            elif limb.kind is LimbKind.TAIL:
-                yield self._defaults(made, [], TAIL)
+                turns = self._turns(made, TRUNK[limb.kind], share)
+                yield self._defaults(made, turns if self._human else self._bends(made, limb, share))
+            elif limb.kind in (LimbKind.TAIL, LimbKind.FIN):
+                yield self._defaults(made, self._bends(made, limb), TAIL)
             elif role in UPPER:
                 yield self._defaults(made, self._swings(made, limb))
             elif role in LOWER:
                 yield self._hinge(made, limb)
             elif limb.kind in (LimbKind.ARM, LimbKind.LEG, LimbKind.FRONT_LEG):
                 stiffness = STIFF if role is Role.PELVIS else 0.0
-                yield self._defaults(made, self._end(made, limb) if self._human else [], stiffness)
+                if self._human or role in (Role.PELVIS, Role.SHOULDER):
+                    yield self._defaults(made, self._end(made, limb), stiffness)
+                else:
+                    yield self._fold(made, limb)
+
+    def _bends(self, made: _Joint, limb: Limb, share: float = 1.0) -> Sequence[Movement]:
+        """Bends of a trunk, a neck, a tail or a fin of an animal: up and down, aside, about itself."""
+        each, shared = (ranges.get(limb.kind) for ranges in (self._animal.each, self._animal.shared))
+        aside = np.cross(made.along, self._figure.left)
+        if norm(aside) < np.sin(SNAP):  # it points to the side, as fins do
+            axes = np.eye(3)
+        else:
+            axes = np.stack([made.own(axis) for axis in (self._figure.left, unit(aside), made.along)])
+        if each is not None:
+            return moves_about(axes, each)
+        return [] if shared is None else moves_about(axes, shared, share)
+
+    def _fold(self, made: _Joint, limb: Limb) -> JointDefaults:
+        """Hocks and carpuses, which bend against stifle and elbow; what is below them is free."""
+        place = limb.joints.index(made.index)
+        ends = self._animal.folds.get(limb.kind)
+        if ends is None or limb.bend_axis is None or limb.roles[place - 1] not in LOWER:
+            return self._defaults(made, [])
+        above = self._rest[made.index, :3, 3] - self._rest[limb.joints[place - 1], :3, 3]
+        below = made.along
+        if place + 1 == len(limb.joints) and limb.effector != made.index:  # the paw, which is a toe
+            below = self._rest[limb.effector, :3, 3] - self._rest[made.index, :3, 3]
+        at_rest = float(np.degrees(np.arctan2(np.cross(above, below) @ -limb.bend_axis, above @ below)))
+        if not ends[0] - ACROSS_FOLD <= at_rest <= ends[1]:  # as in a leg that begins at its knee
+            return self._defaults(made, [])
+        axis = snapped(made.own(-limb.bend_axis))
+        low, high = min(ends[0] - at_rest, 0.0), ends[1] - at_rest
+        across = [other for other in np.eye(3) if abs(other @ axis) < np.cos(SNAP)]
+        moves = [
+            *moves_about([axis], [(low, high)]),
+            *moves_about(across, [(-ACROSS_FOLD, ACROSS_FOLD)] * len(across)),
+        ]
+        return self._defaults(made, moves, np.where(np.abs(axis) > np.sin(SNAP), 0.0, ACROSS))
 
     def _end(self, made: _Joint, limb: Limb) -> Sequence[Movement]:
         """Collarbones and the like, hands and feet."""
         figure = self._figure
+        if not self._human:
+            return self._turns(made, self._animal.girdles.get(limb.kind))
         if made.role is Role.SHOULDER:
             if limb.kind is not LimbKind.ARM:
                 return []
@@ -257,14 +298,23 @@ class _Maker:
 
     def _swings(self, made: _Joint, limb: Limb) -> Sequence[Movement]:
         """Shoulder and hip joints: directions to which the limb can swing, and its twist."""
-        if not self._human or limb.side is Side.CENTRE:
+        if limb.side is Side.CENTRE:
             return []
         figure = self._figure
+        if self._animal.spread:
+            most, across = self._animal.spread, np.cross(made.along, figure.up)
+            axes = [figure.up, unit(across)] if norm(across) > ALIGNED else []
+            sweeps = moves_about([made.own(axis) for axis in axes], [(-most, most)] * len(axes))
+            return [*sweeps, *moves_about([made.twist_axis()], [(-TWIST, TWIST)])]
         out = figure.left if limb.side is Side.LEFT else -figure.left
         ways = {"out": out, "up": figure.up, "forward": figure.forward}
         ways |= {"in": -out, "down": -figure.up, "back": -figure.forward}
         ends, twist = LEG_ENDS, THIGH_TWIST
-        if made.role is Role.UPPER_ARM:
+        if not self._human:
+            ends, twist = self._animal.swings.get(limb.kind, ()), float(np.radians(TWIST))
+            if not ends:
+                return []
+        elif made.role is Role.UPPER_ARM:
             ends, twist = ARM_ENDS, ARM_TWIST
             channel = made.nearest(made.along)
             if limb.bend is Bend.STRAIGHT and any(middle_of(order) != channel for order in made.orders):
@@ -313,12 +363,12 @@ class _Maker:
         return _Joint(index, role, rest, along, tuple(range(6)) if self._any_order[index] else (own,))
 
     def _turns(
-        self, made: _Joint, ranges: Sequence[tuple[float, float]], share: float = 1.0
+        self, made: _Joint, ranges: Sequence[tuple[float, float]] | None, share: float = 1.0
     ) -> list[Movement]:
-        """Turns about the left, up and forward axes of people; positive is forward and down, left, right."""
+        """Turns about the figure's left, up and forward axes; positive is forward and down, left, right."""
         figure = self._figure
         axes = [made.own(axis) for axis in (figure.left, figure.up, figure.forward)]
-        return moves_about(axes, ranges, share) if self._human else []
+        return [] if ranges is None else moves_about(axes, ranges, share)
 
     def _defaults(
         self,

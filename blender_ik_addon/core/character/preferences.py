@@ -23,7 +23,7 @@ from ..arrays import FloatArray, frozen
 from ..model.rotation import euler_within, matrix_and_axes_from_euler, matrix_from_rotvec
 from ..model.skeleton import Skeleton
 from .anatomy import AnatomicalJoint, anatomical_joints
-from .recorded import RECORDED, Turns
+from .recorded import EASE, RECORDED, Turns
 from .roles import Body, Character
 
 LOOSE: Final = 20.0
@@ -33,12 +33,6 @@ a larger one all would resist more beside what pulls at them, and a motion would
 LEVER: Final = 0.5
 """Part of a joint's lever in the resistance of a trunk or a neck [1]. Where the end of a chain is pushed
 aside the joint that is farthest from it turns most; this makes up for some of that."""
-
-
-EASE: Final = 0.3
-"""Part of the mean turn that is left where people stand at ease [1]. In the frames of the recordings in which
-they do, with straight legs and hanging arms, it is 0.35 of a trunk, 0.31 of upper arms, 0.35 of forearms,
-0.05 of thighs and 0.24 of shins."""
 
 
 def natural_pose(skeleton: Skeleton, character: Character) -> Mapping[int, FloatArray]:

@@ -40,3 +40,6 @@ RECORDED: Final[Mapping[Role, Turns]] = {
     Role.FOOT: Turns((0.0, 0.0, 0.0), (14.6, 7.8, 6.2)),
 }
 """Part -> its turns: a trunk is called chest and neck and head together head; feet have their ankles'."""
+
+EASE: Final = 0.38
+"""Part of the mean turns that is left where people stand at ease [1], in 70 frames."""

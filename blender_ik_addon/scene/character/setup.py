@@ -180,7 +180,7 @@ def _parts_of(skeleton: Skeleton, character: Character, limb: Limb, poles: bool)
     what, priority, held = LIMB_PARTS.get(limb.kind, ("", 0, ()))
     own, state = character.role_of(limb.effector) in held, STATES.get(what, 'REACH')
     body = character.figures[limb.figure].body if character.figures else Body.UNKNOWN
-    if what == "hips" and not any(_stands(other) for other in character.limbs if other.figure == limb.figure):
+    if limb.kind is _anchor(character, limb.figure):
         state = 'PIN'  # or nothing would stay where it is
     if what and (own or what != "hips"):
         turns = what == "head" and body in TURNING_HEADS
@@ -229,9 +229,12 @@ def _on_controls(armature_object: Object, parts: Sequence[Part], notes: list[str
     return tuple(found)
 
 
-def _stands(limb: Limb) -> bool:
-    """Whether a body stands on a limb."""
-    return LIMB_PARTS.get(limb.kind) is _FOOT
+def _anchor(character: Character, figure: int) -> LimbKind | None:
+    """The kind of limb that holds a figure without feet: the trunk with hips, else the tail, as a snake's."""
+    limbs = [limb for limb in character.limbs if limb.figure == figure]
+    if any(LIMB_PARTS.get(limb.kind) is _FOOT for limb in limbs):
+        return None
+    return LimbKind.TRUNK if any(Role.HIPS in limb.roles for limb in limbs) else LimbKind.TAIL
 
 
 def setup_character(

@@ -42,6 +42,9 @@ ROUNDING: Final = 1e-9
 STRAIGHT: Final = np.radians(2.0)
 """Bend [rad] below which the plane of an elbow is not believed: a few millimetres in a forearm."""
 
+STRETCHED: Final = 0.94
+"""Cosine [1] between two bones of an upper part below which there is an elbow or a knee between them."""
+
 SPREAD: Final = 0.7
 """Cosine [1] between a leg and down below which the leg spreads to the side, as a spider's, and its knee
 points up."""
@@ -167,6 +170,7 @@ def _named_limb(tree: Tree, root: int, side: Side, mine: set[int], others: set[i
         score, slots, named = _label(
             path, tree.readings, leg=leg > arm, high_ankle=_is_high_ankle(tree, path)
         )
+        slots = _with_elbow(tree, path, slots) if _is_high_ankle(tree, path) else slots
         count = sum(slot is not Slot.DIGIT for slot in slots)
         if score > best + ROUNDING:
             fronts = (front for j in path[:count] if (front := tree.readings[j].front) is not None)
@@ -178,6 +182,23 @@ def _named_limb(tree: Tree, root: int, side: Side, mine: set[int], others: set[i
     rows = () if limb is None else zip(limb.roles, limb.named, strict=True)
     long_parts = [weight for role, weight in rows if role in (*UPPER, *LOWER)]
     return limb if len(long_parts) >= 2 or max(long_parts, default=0.0) > 0.0 else None
+
+
+def _with_elbow(tree: Tree, path: Sequence[int], slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
+    """The slots of an animal's leg, its lower part begun at the first joint at which the upper one is bent.
+
+    Rigs of horses call the forearm the upper part of the leg, and the cannon the lower one.
+    """
+    for row in range(1, len(path) - 1):
+        if slots[row - 1] is slots[row] is Slot.UPPER:
+            upper = tree.places[path[row]] - tree.places[path[row - 1]]
+            lower = tree.places[path[row + 1]] - tree.places[path[row]]
+            if float(unit(upper) @ unit(lower)) < STRETCHED:
+                later = (
+                    min(Slot(slot + 1), Slot.ANKLE) if slot < Slot.ANKLE else slot for slot in slots[row:]
+                )
+                return (*slots[:row], *later)
+    return slots
 
 
 def _label(
