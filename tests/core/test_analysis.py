@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from benchmarks.papers.formulas import control_derivative, drift, lie_brackets
 from blender_ik_addon.core import (
     AimAt,
     IKError,
@@ -19,16 +20,13 @@ from blender_ik_addon.core import (
     StayNear,
     Task,
 )
-from blender_ik_addon.core.explain.analysis import (
-    control_derivative,
+from blender_ik_addon.core.explain.diagnosis import (
     damped_condition_number,
-    drift,
-    lie_brackets,
+    diagnose,
     manipulability,
     residual_bounds,
     singular_values,
 )
-from blender_ik_addon.core.explain.diagnosis import diagnose
 from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import Array, chain, humanoid, planar, tip
 

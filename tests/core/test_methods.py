@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from benchmarks.papers.formulas import planar_elements
 from blender_ik_addon.core import (
     METHODS,
     IKError,
@@ -27,7 +28,7 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.methods.loop import StepRuleLoop
-from blender_ik_addon.core.methods.step_rules import basic_elements, damped_step, planar_elements
+from blender_ik_addon.core.methods.step_rules import basic_elements, damped_step
 from blender_ik_addon.core.model.mechanism import Mechanism
 from blender_ik_addon.core.problem.options import USED_BY
 from blender_ik_addon.core.problem.system import assemble

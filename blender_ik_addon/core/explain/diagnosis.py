@@ -7,6 +7,10 @@ levels above: B_k = J_k F_{k−1} as in the prioritised recursion [KiSheen, Defi
 effector is lost where no free channel moves it, and nearly lost where it follows slowly: left singular
 vectors with small singular values. Two effectors hang together where each can be moved, but not in opposite
 ways.
+
+Damped least squares (JᵀJ + c²I) dq = Jᵀe has the condition number (s₁² + c²)/c² [KiSheen, Lemma 7.1] and
+leaves of e a part between c²/(s₁² + c²) and c²/(s_m² + c²) [KiSheen, Lemma 7.2]. Manipulability is √det JJᵀ =
+s₁ … s_m [Yoshikawa1985].
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..errors import IKError
@@ -24,11 +29,9 @@ from ..methods import row_space
 from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.rotation import skew
 from ..model.skeleton import CHANNELS, Pose
-from ..problem.problem import Problem
-from ..problem.system import assemble
+from ..problem.system import Problem, assemble
 from ..tasks import AimAt, MatchOrientation, OnPlane, ReachPoint, StayNear, Task
 from ..tasks.base import anchored
-from .analysis import damped_condition_number, manipulability, residual_bounds, singular_values
 
 LOST: Final = 1e-6
 """Singular value against the largest [1], up to which a direction is lost: rounding."""
@@ -41,6 +44,70 @@ TAKES_PART: Final = 0.3
 """Share of an effector in a direction of its level [1], from which it takes part in it."""
 ALONG: Final = 0.95
 """Cosine [1] from which a direction is said to be that towards the joint above."""
+
+
+def singular_values(jacobian: npt.ArrayLike) -> FloatArray:
+    """Singular values of Jacobians (..., m, n), the largest first, (..., min(m, n)).
+
+    Raises:
+        IKError: It is no matrix, or not finite.
+    """
+    matrix = _matrix("jacobian", jacobian)
+    return np.asarray(np.linalg.svd(matrix, compute_uv=False), dtype=np.float64)
+
+
+def damped_condition_number(singular: npt.ArrayLike, damping: float) -> FloatArray:
+    """(s₁² + c²)/c² of the damped normal equations [KiSheen, Lemma 7.1], (...).
+
+    It holds where there are more channels than rows, or fewer directions than channels: c² is then the
+    smallest eigenvalue.
+
+    Args:
+        singular: Singular values of J, (..., m).
+        damping: c, above 0, in their unit.
+    """
+    largest = _values(singular, damping).max(axis=-1)
+    return (largest**2 + damping**2) / damping**2
+
+
+def residual_bounds(singular: npt.ArrayLike, damping: float) -> tuple[FloatArray, FloatArray]:
+    """Least and largest part of e that a damped step leaves [KiSheen, Lemma 7.2], (...) each.
+
+    Args:
+        singular: All singular values of J, (..., m) for m rows.
+        damping: c, above 0, in their unit.
+    """
+    values = _values(singular, damping)
+    square = damping**2
+    return square / (values.max(axis=-1) ** 2 + square), square / (values.min(axis=-1) ** 2 + square)
+
+
+def manipulability(jacobian: npt.ArrayLike) -> FloatArray:
+    """√det JJᵀ of Jacobians (..., m, n), the product of their singular values, (...) [Yoshikawa1985].
+
+    0 where there are more rows than channels.
+    """
+    matrix = _matrix("jacobian", jacobian)
+    rows, channels = matrix.shape[-2:]
+    if rows > channels:
+        return np.zeros(matrix.shape[:-2])
+    return singular_values(matrix).prod(axis=-1)
+
+
+def _matrix(name: str, given: npt.ArrayLike) -> FloatArray:
+    matrix = np.asarray(given, dtype=np.float64)
+    if matrix.ndim < 2 or not np.isfinite(matrix).all():
+        raise IKError(f"{name} must be finite and of shape (..., rows, channels), got {matrix.shape}")
+    return matrix
+
+
+def _values(singular: npt.ArrayLike, damping: float) -> FloatArray:
+    values = np.asarray(singular, dtype=np.float64)
+    if values.ndim < 1 or values.shape[-1] == 0:
+        raise IKError(f"singular values have shape {values.shape}, wanted (..., m) with m from 1")
+    if not (np.isfinite(damping) and damping > 0.0):
+        raise IKError(f"damping must be above 0 and finite, got {damping}")
+    return values
 
 
 @dataclass(frozen=True)

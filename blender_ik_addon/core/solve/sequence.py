@@ -27,18 +27,18 @@ from ..errors import IKError
 from ..explain.explanation import Explanation, Reason, explain
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.problem import Problem
-from ..problem.system import assemble, tolerances
+from ..problem.system import Problem, assemble, tolerances
 from ..tasks import OneOf, Task
 from ..threads import one_thread
-from .solution import (
+from .solver import (
     Solution,
     Status,
     TaskError,
     ended,
+    limits_at,
     result_message,
+    solving,
 )
-from .solver import limits_at, solving
 
 FRAME_RATE: Final = 24.0
 """Frames in a second [1/s] where no times are given."""

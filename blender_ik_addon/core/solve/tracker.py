@@ -17,11 +17,9 @@ from ..engine.kernel import run
 from ..errors import IKError
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.problem import Problem
-from ..problem.system import System, assemble
+from ..problem.system import Problem, System, assemble
 from ..threads import one_thread
-from .solution import Solution
-from .solver import check_one_pose, solving
+from .solver import Solution, check_one_pose, solving
 
 
 class Tracker:
