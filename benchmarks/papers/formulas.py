@@ -16,6 +16,9 @@ and third on a par, so that conflicts between these two have no winner.
 rows ∂(n·∇g)/∂q = nᵀ(H − Σ_l μ_l ∂²x_l), with H = ∂²g and Lagrange's μ = J⁺ᵀ∇g (from dn = −J⁺ dJ n). For
 g = ½(θ−θ₀)ᵀK(θ−θ₀) these are the rows ZᵀA: with the springs' energy it is the springs' method.
 
+**Damped least squares** (JᵀJ + c²I) dq = Jᵀe has the condition number (s₁² + c²)/c² [KiSheen, Lemma 7.1] and
+leaves of e a part between c²/(s₁² + c²) and c²/(s_m² + c²) [KiSheen, Lemma 7.2], with singular values s of J.
+
 **Repeatability.** A control dq = P(q) dx, P (n, m), comes back to the same q on every closed path of x if and
 only if each Lie bracket [P_i, P_j] = (∂P_j/∂q) P_i − (∂P_i/∂q) P_j of its columns lies in the span of the
 columns [ChungChoi1994, Lie-bracket condition]. P(q) is differentiated by central differences of the fourth
@@ -204,6 +207,37 @@ def planar_elements(lengths: FloatArray, angles: FloatArray) -> FloatArray:
     rows[..., 1, i, i] = lengths[:-1] * np.cos(first) + second_y
     rows[..., 1, i, i + 1] = second_y
     return rows.reshape(*angles.shape[:-1], 2 * (n - 1), n)
+
+
+def singular_values(jacobian: npt.ArrayLike) -> FloatArray:
+    """Singular values of Jacobians (..., m, n), the largest first, (..., min(m, n))."""
+    return np.asarray(np.linalg.svd(jacobian, compute_uv=False), dtype=np.float64)
+
+
+def damped_condition_number(singular: npt.ArrayLike, damping: float) -> FloatArray:
+    """(s₁² + c²)/c² of the damped normal equations [KiSheen, Lemma 7.1], (...).
+
+    It holds where there are more channels than rows, or fewer directions than channels: c² is then the
+    smallest eigenvalue.
+
+    Args:
+        singular: Singular values of J, (..., m).
+        damping: c, above 0, in their unit.
+    """
+    largest = np.asarray(singular, dtype=np.float64).max(axis=-1)
+    return (largest**2 + damping**2) / damping**2
+
+
+def residual_bounds(singular: npt.ArrayLike, damping: float) -> tuple[FloatArray, FloatArray]:
+    """Least and largest part of e that a damped step leaves [KiSheen, Lemma 7.2], (...) each.
+
+    Args:
+        singular: All singular values of J, (..., m) for m rows.
+        damping: c, above 0, in their unit.
+    """
+    values = np.asarray(singular, dtype=np.float64)
+    square = damping**2
+    return square / (values.max(axis=-1) ** 2 + square), square / (values.min(axis=-1) ** 2 + square)
 
 
 def control_derivative(control: Callable[[FloatArray], FloatArray], values: npt.ArrayLike) -> FloatArray:

@@ -20,7 +20,6 @@ from matplotlib.axes import Axes
 from benchmarks.drawing import COLOURS, INK
 from benchmarks.page import stored
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.explain.diagnosis import damped_condition_number, residual_bounds, singular_values
 from blender_ik_addon.core.methods.nonlinear import BoundedDescent, penalized_error
 from blender_ik_addon.core.methods.step_rules import (
     bounded_least_squares_step,
@@ -30,7 +29,14 @@ from blender_ik_addon.core.methods.step_rules import (
 from blender_ik_addon.core.solve.paths import target_path
 
 from .findings import HAIR, Finding, Picture
-from .formulas import prioritized_inverse, three_effector_inverse, two_effector_inverse
+from .formulas import (
+    damped_condition_number,
+    prioritized_inverse,
+    residual_bounds,
+    singular_values,
+    three_effector_inverse,
+    two_effector_inverse,
+)
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
 
 # ---------------------------------------------------------------- linkages and poses

@@ -55,7 +55,7 @@ def figure() -> tuple[Problem, Pose]:
 
 
 def options() -> SolverOptions:
-    return SolverOptions(tolerance_position=1e-4, tolerance_rotation=1e-3)
+    return SolverOptions(tolerance_position=1e-4, tolerance_rotation=1e-3, restarts=2)
 
 
 def targets(problem: Problem, offset: Iterable[float]) -> list[Array]:

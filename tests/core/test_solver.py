@@ -931,7 +931,7 @@ def test_odd_tree_shapes_do_no_harm(data_folder: Path) -> None:
         assert np.isfinite(solution.pose.channels).all(), case["name"]
 
 
-@pytest.mark.parametrize("weight", [1e-6, 1e-3, 1e3])
+@pytest.mark.parametrize("weight", [1e-6, 1e3])
 def test_the_weight_of_a_whole_level_changes_nothing(weight: float) -> None:
     skeleton = torso()
     far = reach("hand.L", [3.0, 0.5, 1.0], priority=1)

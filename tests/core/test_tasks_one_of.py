@@ -178,7 +178,7 @@ def crossing(frames: int) -> tuple[ReachPoint, ReachPoint]:
 def test_smoothness_spreads_a_change_of_goals_over_the_frames_beside_it() -> None:
     problem = Problem(CHAIN, (OneOf(alternatives=crossing(40), margin=0.1),))
     poses = Pose.from_channels(np.stack([BENT.channels] * 40))
-    alone, smooth = (solve_sequence(problem, poses, smoothness=seconds) for seconds in (0.0, 0.2))
+    alone, smooth = (solve_sequence(problem, poses, smoothness=seconds, restarts=2) for seconds in (0.0, 0.2))
     turns = [np.abs(np.diff(found.pose.channels, axis=0)).max(axis=(1, 2)) for found in (alone, smooth)]
     change = int(turns[0].argmax())
     assert alone.reached and turns[1].max() < 0.6 * turns[0].max()
@@ -187,16 +187,14 @@ def test_smoothness_spreads_a_change_of_goals_over_the_frames_beside_it() -> Non
     assert not smooth.reached
 
 
-@pytest.mark.parametrize(
-    ("margin", "redundancy"), [(0.0, "preferred"), (0.1, "preferred"), (0.3, "preferred"), (0.1, "start")]
-)
+@pytest.mark.parametrize(("margin", "redundancy"), [(0.0, "preferred"), (0.3, "preferred"), (0.1, "start")])
 def test_a_motion_changes_over_at_the_frame_at_which_a_tracker_does(
     margin: float, redundancy: Redundancy
 ) -> None:
     """From coarse to fine it was a frame far ahead that chose, and those before it followed."""
-    first, second = crossing(24)
+    first, second = crossing(16)
     choice = OneOf(alternatives=(first, second), margin=margin)
-    poses = Pose.from_channels(np.stack([BENT.channels] * 24))
+    poses = Pose.from_channels(np.stack([BENT.channels] * 16))
     motion = solve_sequence(Problem(CHAIN, (choice,)), poses, redundancy=redundancy, smoothness=0.0)
     assert motion.reached
     tracker = Tracker(Problem(CHAIN, (choice.at_frame(0),)), BENT, redundancy=redundancy)

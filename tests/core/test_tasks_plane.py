@@ -122,15 +122,15 @@ def test_sunk_feet_come_up_and_no_frame_sinks(redundancy: Redundancy) -> None:
     sunk = Pose.rest(skeleton)
     channels = np.array(sunk.channels)
     channels[0, 2] = -0.3
-    down_and_up = np.concatenate([np.linspace(1.3, 0.2, 6), np.linspace(0.2, 1.3, 6)])
-    target = np.stack([np.full(12, 0.4), np.full(12, -0.3), down_and_up], axis=1)
+    down_and_up = np.concatenate([np.linspace(1.3, 0.2, 4), np.linspace(0.2, 1.3, 4)])
+    target = np.stack([np.full(8, 0.4), np.full(8, -0.3), down_and_up], axis=1)
     problem = Problem(skeleton, (*floor(), ReachPoint(joint="hand.L", target=target, priority=1)))
-    poses = Pose.from_channels(np.broadcast_to(channels, (12, *channels.shape)))
-    solution = solve_sequence(problem, poses, redundancy=redundancy)
+    poses = Pose.from_channels(np.broadcast_to(channels, (8, *channels.shape)))
+    solution = solve_sequence(problem, poses, redundancy=redundancy, restarts=2)
     assert solution.reached
-    # The hand stands still from frame 5 to 6: both frames beside turn by no more than the others do.
+    # The hand stands still from frame 3 to 4: both frames beside turn by no more than the others do.
     turns = np.abs(np.diff(solution.pose.channels[..., 3:], axis=0)).max((1, 2))
-    assert turns.max() < 1.5 * np.median(turns) and turns[5] < 0.01
+    assert turns.max() < 1.5 * np.median(turns) and turns[3] < 0.01
     assert heights(skeleton, solution.pose).min() > -1e-4
     assert solution.pose.channels.shape == poses.channels.shape
 

@@ -7,10 +7,6 @@ levels above: B_k = J_k F_{k−1} as in the prioritised recursion [KiSheen, Defi
 effector is lost where no free channel moves it, and nearly lost where it follows slowly: left singular
 vectors with small singular values. Two effectors hang together where each can be moved, but not in opposite
 ways.
-
-Damped least squares (JᵀJ + c²I) dq = Jᵀe has the condition number (s₁² + c²)/c² [KiSheen, Lemma 7.1] and
-leaves of e a part between c²/(s₁² + c²) and c²/(s_m² + c²) [KiSheen, Lemma 7.2]. Manipulability is √det JJᵀ =
-s₁ … s_m [Yoshikawa1985].
 """
 
 from __future__ import annotations
@@ -21,7 +17,6 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..errors import IKError
@@ -44,70 +39,6 @@ TAKES_PART: Final = 0.3
 """Share of an effector in a direction of its level [1], from which it takes part in it."""
 ALONG: Final = 0.95
 """Cosine [1] from which a direction is said to be that towards the joint above."""
-
-
-def singular_values(jacobian: npt.ArrayLike) -> FloatArray:
-    """Singular values of Jacobians (..., m, n), the largest first, (..., min(m, n)).
-
-    Raises:
-        IKError: It is no matrix, or not finite.
-    """
-    matrix = _matrix("jacobian", jacobian)
-    return np.asarray(np.linalg.svd(matrix, compute_uv=False), dtype=np.float64)
-
-
-def damped_condition_number(singular: npt.ArrayLike, damping: float) -> FloatArray:
-    """(s₁² + c²)/c² of the damped normal equations [KiSheen, Lemma 7.1], (...).
-
-    It holds where there are more channels than rows, or fewer directions than channels: c² is then the
-    smallest eigenvalue.
-
-    Args:
-        singular: Singular values of J, (..., m).
-        damping: c, above 0, in their unit.
-    """
-    largest = _values(singular, damping).max(axis=-1)
-    return (largest**2 + damping**2) / damping**2
-
-
-def residual_bounds(singular: npt.ArrayLike, damping: float) -> tuple[FloatArray, FloatArray]:
-    """Least and largest part of e that a damped step leaves [KiSheen, Lemma 7.2], (...) each.
-
-    Args:
-        singular: All singular values of J, (..., m) for m rows.
-        damping: c, above 0, in their unit.
-    """
-    values = _values(singular, damping)
-    square = damping**2
-    return square / (values.max(axis=-1) ** 2 + square), square / (values.min(axis=-1) ** 2 + square)
-
-
-def manipulability(jacobian: npt.ArrayLike) -> FloatArray:
-    """√det JJᵀ of Jacobians (..., m, n), the product of their singular values, (...) [Yoshikawa1985].
-
-    0 where there are more rows than channels.
-    """
-    matrix = _matrix("jacobian", jacobian)
-    rows, channels = matrix.shape[-2:]
-    if rows > channels:
-        return np.zeros(matrix.shape[:-2])
-    return singular_values(matrix).prod(axis=-1)
-
-
-def _matrix(name: str, given: npt.ArrayLike) -> FloatArray:
-    matrix = np.asarray(given, dtype=np.float64)
-    if matrix.ndim < 2 or not np.isfinite(matrix).all():
-        raise IKError(f"{name} must be finite and of shape (..., rows, channels), got {matrix.shape}")
-    return matrix
-
-
-def _values(singular: npt.ArrayLike, damping: float) -> FloatArray:
-    values = np.asarray(singular, dtype=np.float64)
-    if values.ndim < 1 or values.shape[-1] == 0:
-        raise IKError(f"singular values have shape {values.shape}, wanted (..., m) with m from 1")
-    if not (np.isfinite(damping) and damping > 0.0):
-        raise IKError(f"damping must be above 0 and finite, got {damping}")
-    return values
 
 
 @dataclass(frozen=True)
@@ -166,16 +97,6 @@ class LevelDiagnosis:
             return np.inf
         singular = self.left < self.rows or values[-1] <= LOST * values[0]
         return np.inf if singular else float(values[0] / values[-1])
-
-    def damped(self, damping: float) -> tuple[float, float, float]:
-        """Condition number and least and largest part of a residual that a damped step leaves.
-
-        Args:
-            damping: c [1], in scaled units [KiSheen, Lemmas 7.1 and 7.2].
-        """
-        values = np.concatenate([self.singular_values, np.zeros(self.rows - len(self.singular_values))])
-        lower, upper = residual_bounds(values, damping)
-        return float(damped_condition_number(values, damping)), float(lower), float(upper)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -386,7 +307,7 @@ def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelD
     jacobian = np.concatenate([effector.jacobian for effector in own])
     space = row_space(above, LOST)
     left = jacobian - jacobian @ space.T @ space
-    sizes = singular_values(left) if left.size else np.zeros(0)
+    sizes = np.linalg.svd(left, compute_uv=False) if left.size else np.zeros(0)
     together, stretched = _together(own)
     return LevelDiagnosis(
         priority=priority,
@@ -395,7 +316,7 @@ def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelD
         rank=len(row_space(jacobian, LOST)),
         left=int(np.count_nonzero(sizes > LOST * float(np.linalg.norm(jacobian)))),
         singular_values=frozen(sizes),
-        manipulability=float(manipulability(left)),
+        manipulability=float(sizes.prod()) if len(left) <= left.shape[1] else 0.0,
         lost=tuple(sorted((lost for each in own for lost in each.lost), key=lambda lost: lost.rate)),
         together=together,
         stretched=stretched,
