@@ -242,7 +242,7 @@ def test_every_kind_of_task_is_diagnosed() -> None:
     assert [(level.rows, level.rank) for level in found.levels] == [(3, 3), (2, 2), (1, 1), (1, 1)]
     assert found.freedom == found.channels - 7
     for lines in found.lines:
-        assert "clearance" not in lines
+        assert "slack" not in lines
     still = chain(2, free=False)
     nothing = diagnose(Problem(still, (ReachPoint(joint=1, target=np.zeros(3)),)), Pose.rest(still))
     assert (nothing.channels, nothing.levels[0].rank) == (0, 0)

@@ -152,7 +152,7 @@ def anchors_of(skeleton: Skeleton) -> tuple[IntArray, Array]:
 def bend_of(skeleton: Skeleton, values: Array, force: Array) -> Array:
     """Σ_l f_l ∂²x_l/∂θ∂θ of the tip."""
     posed, _, jacobian = placed(skeleton, values)
-    return posed.bend(force[None, None], jacobian[None, None]).matrix()[0]
+    return posed.hessian(force[None, None], jacobian[None, None]).matrix()[0]
 
 
 def derivative(function: Callable[[Array], Array], at: Array, along: Array, step: float = 1e-5) -> Array:

@@ -21,7 +21,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.problem.options import Redundancy
 from blender_ik_addon.core.problem.system import assemble
-from blender_ik_addon.core.tasks.frames import CLEARANCE_UNIT
+from blender_ik_addon.core.tasks.frames import SLACK_UNIT
 from tests.core.builders import Array, chain, figure, humanoid, planar, random_pose, tip, tree
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -93,7 +93,7 @@ def test_from_the_start_feet_in_the_air_ask_for_nothing() -> None:
     values = system.mechanism.values(pose)
     assert_allclose(system.residual(system.place(values)), 0.0, atol=1e-15)
     settled = system.place(values).values
-    assert_allclose(settled[0, ~system.own] * CLEARANCE_UNIT, raised)
+    assert_allclose(settled[0, ~system.own] * SLACK_UNIT, raised)
     assert_allclose(system.mechanism.with_values(pose, settled).channels, pose.channels)
 
 
@@ -151,8 +151,8 @@ def test_a_floor_never_gives_way_to_what_matters_less() -> None:
     end = forward_kinematics(skeleton, solution.pose).point("joint.2", tip())
     assert_allclose(end, [0.5, 1.0, 0.0], atol=1e-3)
     note = solution.errors[1].note
-    assert "level 0 takes precedence: plane of joint.2" in note and "clearance" not in note
-    assert not any("clearance" in joint for joint, _ in solution.limited)
+    assert "level 0 takes precedence: plane of joint.2" in note and "slack" not in note
+    assert not any("slack" in joint for joint, _ in solution.limited)
 
 
 def test_in_one_level_floor_and_pull_share_the_error() -> None:

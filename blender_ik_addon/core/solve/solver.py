@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One pose solved: `solve`, and the `Solution` that it gives.
 
-The energy of the pose is minimised from where the body is (`engine`). Where targets are missed that way,
-random starts inside the limits are tried in one batch. The solution is the minimum with the lowest energy;
-the one found from the body is kept unless another is lower by more than rounding and tolerances explain.
+The energy of the pose is minimised from the given pose (`engine`). Where targets are missed, the minimisation
+restarts from random poses inside the limits, in one batch. The solution is the minimum with the lowest
+energy; the one found from the given pose is kept unless another is lower by more than a margin.
 
-The methods of the papers follow their own rules from the given pose (`methods`).
+The methods of the papers iterate their step rules from the given pose (`methods`).
 
 **Alternatives**, of which one is to be met [KiSheen §2: disjunctive goals]. A solve first takes the
 alternative with the smallest error at the start, or keeps the one before while that is within the margin. If
@@ -49,11 +49,11 @@ class Status(StrEnum):
     MAX_ITERATIONS = "MAX_ITERATIONS"
     """The limit of iterations was met while the pose still changed."""
     CANCELLED = "CANCELLED"
-    """The callback asked to stop."""
+    """The callback stopped it."""
 
 
 class TaskError(NamedTuple):
-    """How well one task is met."""
+    """Error of one task."""
 
     name: str
     error: float
@@ -61,11 +61,11 @@ class TaskError(NamedTuple):
     angular: bool
     reached: bool
     why: Explanation | None = None
-    """What keeps it from its target; None where it is reached."""
+    """Reason why it is missed; None where it is reached."""
     taken: str = ""
     """Of a task with alternatives the label of the one that was taken."""
     preference: bool = False
-    """Whether it only says what is preferred, `StayNear`: that it is missed does not count."""
+    """Whether it is only a preference (`StayNear`), whose miss does not count."""
 
     @property
     def note(self) -> str:
@@ -75,7 +75,7 @@ class TaskError(NamedTuple):
 
 @dataclass(frozen=True)
 class Solution:
-    """The best pose found, and how good it is."""
+    """The best pose found, its errors, and how the solve ended."""
 
     pose: Pose
     status: Status
@@ -84,7 +84,7 @@ class Solution:
     errors: tuple[TaskError, ...]
     """One for each task that has a weight and a target, in the problem's order; two of a `ReachFrame`."""
     limited: tuple[tuple[str, int], ...]
-    """Joint and channel of every limit on which the pose stands."""
+    """Joint and channel of every active limit."""
     history: tuple[FloatArray, ...] = field(default=(), repr=False, compare=False)
     """|r| of each level at the start and after each iteration, (1, levels) each, in scaled units; empty for a
     frame of a motion."""
@@ -109,7 +109,7 @@ def ended(met: bool, reached: bool, settled: bool) -> Status:
 
     Args:
         met: Whether all tasks are within their tolerances.
-        reached: Whether all targets are, without those that only say what is preferred.
+        reached: Whether all targets are, without preferences.
         settled: Whether the pose is at rest.
     """
     if met or (reached and settled):
@@ -118,12 +118,12 @@ def ended(met: bool, reached: bool, settled: bool) -> Status:
 
 
 def missed_targets(tasks: Iterable[TaskError]) -> list[TaskError]:
-    """The tasks that are missed, but not those that only say what is preferred."""
+    """The tasks that are missed, without preferences."""
     return [task for task in tasks if not (task.reached or task.preference)]
 
 
 def result_message(status: Status, tasks: tuple[TaskError, ...], iterations: int) -> str:
-    """The result of a solve in a sentence or two for people."""
+    """Result of a solve in one or two sentences."""
     missed = missed_targets(tasks)
     targets = sum(not task.preference for task in tasks)
     if not missed:
@@ -180,7 +180,7 @@ def solve(
 
 
 def check_one_pose(who: str, problem: Problem, pose: Pose) -> None:
-    """Raise `IKError`, which names who asks, where problem or pose are not of one frame."""
+    """Raise `IKError` unless problem and pose are of one frame; `who` names the caller in the message."""
     for given, kind in ((problem, Problem), (pose, Pose)):
         if not isinstance(given, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise IKError(f"{who} takes a Problem and a Pose, got {given!r:.60}")
@@ -201,14 +201,14 @@ def solving(
     far: bool = True,
     kept: IntArray | None = None,
 ) -> Plan[Solution]:
-    """`solve` for a problem that is assembled already, as a search.
+    """Plan of `solve` for an assembled problem.
 
     Args:
         system: The problem on `pose`.
         pose: Where to start.
         options: Settings.
         callback: As for `solve`.
-        far: Whether the solution may be far away. A pose that follows its targets looks for no other.
+        far: Whether to restart from other poses where targets are missed.
         kept: Alternatives that were taken before, (1, C).
     """
     start = system.mechanism.values(pose[None])
@@ -233,7 +233,7 @@ def _solved(
     *,
     far: bool,
 ) -> Plan[Solution]:
-    """The pose with the lowest energy that is found from a start (1, nv), or where a paper's rule leads."""
+    """Plan of a solve from a start (1, nv), by the energy or by the method of a paper."""
     if options.differential:
         return _by_rule(system, pose, start, options, callback)
     energy = Energy(system, start, posture=options.preferred_pose)
@@ -251,7 +251,7 @@ def _by_rule(
     options: SolverOptions,
     callback: Callable[[int, FloatArray], bool] | None,
 ) -> Solution:
-    """Where the rule of the method leads."""
+    """Solution by the method of a paper."""
     kind = NonlinearProgram if options.method == "NONLINEAR" else StepRuleLoop
     run = kind(system, start[0], options)
     cancelled = run.run(callback)
@@ -271,7 +271,7 @@ def _solution(
     history: Sequence[FloatArray],
     options: SolverOptions,
 ) -> Solution:
-    """What was found, in the channels of a pose, and why tasks are missed."""
+    """Solution at free channels (1, nv), with the reason of each miss."""
     posed = system.place(values)
     errors = system.errors(posed)[0]
     reached = errors <= tolerances(system, options)
@@ -308,7 +308,7 @@ def solved_choice(
         start: The free channels, (1, nv).
         slack: Rise of |r| of a level [1], in scaled units, that does not count.
         solve: Solves a system that has taken its alternatives.
-        cancelled: Whether the caller has asked to stop meanwhile.
+        cancelled: Whether the callback has stopped a solve.
         kept: Alternatives that stay while they are within their margins, (1, C).
     """
     posed = system.place(start)
@@ -330,7 +330,7 @@ def solved_choice(
 
 
 def _others(errors: Sequence[FloatArray], taken: IntArray) -> Iterator[tuple[int, int]]:
-    """Number of a choice and of an alternative that is not taken, of each choice the nearest first."""
+    """Choice and number of each alternative that is not taken, the nearest of a choice first."""
     for choice, (own, chosen) in enumerate(zip(errors, taken, strict=True)):
         for other in np.argsort(own[0], kind="stable"):
             if other != chosen:
@@ -356,7 +356,7 @@ def task_errors(
     reached: BoolArray,
     whys: Sequence[Explanation | None],
 ) -> tuple[TaskError, ...]:
-    """How well each task of one frame is met, given the errors (T,) and which count as reached, (T,)."""
+    """Errors of the tasks of one frame, given their amounts (T,) and which are reached, (T,)."""
     taken = [system.taken_label(number) for number in range(len(errors))]
     preferences = system.preferences.tolist()
     return tuple(
@@ -368,7 +368,7 @@ def task_errors(
 
 
 def limits_at(system: System, values: FloatArray) -> tuple[tuple[tuple[str, int], ...], ...]:
-    """Joint and channel of every limit on which the free channels (F, nv) stand, for each frame."""
+    """Joint and channel of every active limit at free channels (F, nv), for each frame."""
     stands = ((values <= system.lower) | (values >= system.upper)) & system.own
     names = system.problem.skeleton.names
     channels: list[int] = system.mechanism.channels.tolist()
