@@ -273,11 +273,10 @@ def led_out(skeleton: Skeleton, frames: int) -> Problem:
     return Problem(skeleton, tasks)
 
 
-@pytest.mark.parametrize("limit", [None, 0.7])
-def test_a_hand_led_out_of_reach_and_back_does_not_pop(limit: float | None) -> None:
+def test_a_hand_led_out_of_reach_and_back_does_not_pop() -> None:
     """The levels above it stay met, and the pose does not turn over where the arm gets straight."""
     frames = 49
-    skeleton = upper_body(limit=limit)
+    skeleton = upper_body(limit=0.7)
     problem = led_out(skeleton, frames)
     solution = solve_sequence(problem, Pose.rest(skeleton, (frames,)))
     assert solution.errors[frames // 2, 2] > 0.1  # it is out of reach
@@ -297,7 +296,7 @@ def test_a_level_that_cannot_be_met_pulls_no_harder_than_those_above_it() -> Non
     last = ReachPoint(joint="chest", target=np.array([0.0, 0.0, 3.0]) + leaps, priority=3)
     beside = Problem(skeleton, (*problem.tasks, last))
     poses = Pose.rest(skeleton, (frames,))
-    found, alone = solve_sequence(beside, poses), solve_sequence(problem, poses)
+    found, alone = (solve_sequence(each, poses, restarts=2) for each in (beside, problem))
     assert found.errors[:, 4].min() > 0.5
     assert found.errors[:, 0].max() < 1e-4 and found.errors[:, 1].max() < 1e-3
     # The hand and the other hand give way by no more than terms over time let them.
@@ -313,7 +312,7 @@ def test_a_root_that_turns_three_times_round_is_followed(closed: bool) -> None:
         angles = angles * 0.97
     up = np.array([0.0, 0.0, 1.0])
     turns = np.array([rotation_about(up, angle) for angle in angles])
-    skeleton = torso()
+    skeleton = upper_body()
     rest = forward_kinematics(skeleton, Pose.rest(skeleton))
     # Round and round the hand stays where it is on the body; in a loop it goes up and down once.
     height = 0.2 * np.sin(angles / 3.0) if closed else np.zeros(frames)

@@ -44,7 +44,7 @@ def reach(joint: str, target: Any, **fields: Any) -> ReachPoint:
 
 def solved(skeleton: Skeleton, *tasks: Task, **options: Any) -> Solution:
     """Solve from the rest pose."""
-    return solve(Problem(skeleton, tasks), Pose.rest(skeleton), **options)
+    return solve(Problem(skeleton, tasks), Pose.rest(skeleton), **{"restarts": 4, **options})
 
 
 def why(solution: Solution, number: int = 0) -> Explanation:

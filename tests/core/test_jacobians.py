@@ -438,7 +438,7 @@ def test_jacobian_of_all_tasks_at_once_in_two_levels(rng: np.random.Generator) -
 
 
 def test_jacobian_of_hundreds_of_joints(rng: np.random.Generator) -> None:
-    skeleton = tree(rng, 400, deep=True, settings=True, sliding=0.1)
+    skeleton = tree(rng, 250, deep=True, settings=True, sliding=0.1)
     pose = random_pose(rng, skeleton, angle=0.5, offset=0.1)
     joints = [skeleton.names[int(joint)] for joint in np.argsort(skeleton.depths)[-3:]]
     tasks: list[Task] = [point(rng, joint) for joint in joints]
