@@ -54,8 +54,8 @@ def turn(joint: str, softness: float = 0.0, **more: Any) -> Task:
     )
 
 
-def solved(*tasks: Task, skeleton: Skeleton = FIGURE, **options: Any) -> Solution:
-    return solve(Problem(skeleton, tasks), Pose.rest(skeleton), **{"restarts": 2, **options})
+def solved(*tasks: Task, skeleton: Skeleton = FIGURE, restarts: int = 2, **options: Any) -> Solution:
+    return solve(Problem(skeleton, tasks), Pose.rest(skeleton), restarts=restarts, **options)
 
 
 def errors(*tasks: Task) -> Array:

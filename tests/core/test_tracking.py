@@ -63,12 +63,7 @@ def test_it_gives_what_solve_gives(preferred: bool) -> None:
     tracker = Tracker(problem, pose, options)
     for targets in way(problem, 2):
         moved = tuple(task.moved(target) for task, target in zip(problem.weighty_tasks, targets, strict=True))
-        alone = solve(
-            Problem(problem.skeleton, moved),
-            pose,
-            redundancy="preferred" if preferred else "start",
-            restarts=2,
-        )
+        alone = solve(Problem(problem.skeleton, moved), pose, options)
         found = tracker.solve(targets)
         assert found.message == alone.message
         assert_allclose(found.pose.channels, alone.pose.channels, atol=1e-12)
