@@ -20,11 +20,12 @@ from matplotlib.axes import Axes
 
 from benchmarks.drawing import COLOURS
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.methods.inverses import RANK_TOLERANCE, pseudo_inverse
 from blender_ik_addon.core.methods.step_rules import (
+    RANK_TOLERANCE,
     clamped_largest,
     clamped_magnitude,
     damped_step,
+    pseudo_inverse,
     selectively_damped_step,
     transpose_step,
 )

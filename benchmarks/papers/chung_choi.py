@@ -17,11 +17,10 @@ from matplotlib.axes import Axes
 from benchmarks.drawing import COLOURS
 from benchmarks.page import stored
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.explain.analysis import control_derivative, drift, lie_brackets
-from blender_ik_addon.core.methods.inverses import pseudo_inverse
-from blender_ik_addon.core.methods.step_rules import spring_forces, spring_inverse
+from blender_ik_addon.core.methods.step_rules import pseudo_inverse, spring_inverse
 
 from .findings import Finding, Picture
+from .formulas import control_derivative, drift, lie_brackets, spring_forces
 from .linkages import Linkage
 
 STIFFNESS: Final = (1.0, 1.0, 1.0)

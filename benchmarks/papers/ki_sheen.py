@@ -20,13 +20,7 @@ from matplotlib.axes import Axes
 from benchmarks.drawing import COLOURS, INK
 from benchmarks.page import stored
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.explain.analysis import damped_condition_number, residual_bounds, singular_values
-from blender_ik_addon.core.methods.inverses import (
-    prioritized_inverse,
-    three_effector_inverse,
-    two_effector_inverse,
-)
-from blender_ik_addon.core.methods.nonlinear import minimize_bounded, penalized_error
+from blender_ik_addon.core.methods.nonlinear import BoundedDescent, penalized_error
 from blender_ik_addon.core.methods.step_rules import (
     bounded_least_squares_step,
     damped_step,
@@ -35,6 +29,14 @@ from blender_ik_addon.core.methods.step_rules import (
 from blender_ik_addon.core.solve.paths import target_path
 
 from .findings import HAIR, Finding, Picture
+from .formulas import (
+    damped_condition_number,
+    prioritized_inverse,
+    residual_bounds,
+    singular_values,
+    three_effector_inverse,
+    two_effector_inverse,
+)
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
 
 # ---------------------------------------------------------------- linkages and poses
@@ -69,6 +71,7 @@ CHAIN_START: Final = (75.0, -50.0, -40.0)  # Angles of the three links [°]
 CHAIN_TARGET: Final = (-1.6, 1.0)
 PATH_POINTS: Final = 9
 GAMMAS: Final = (0.0, 0.1, 0.3, 0.6)
+MOST_ITERATIONS: Final = 200  # Of the minimisation for one point
 SOLVED: Final = 1e-6  # To how many links a point counts as solved for exactly
 
 
@@ -106,11 +109,11 @@ def solve_path(gamma: float, points: int, *, arc: bool = False) -> SimpleNamespa
             placed = chain.at(values)
             return penalized_error(target - placed.tips[0, 0], placed.stacked[0], values, gamma)
 
-        def seen(_: int, values: FloatArray) -> bool:
-            wandered.append(chain.at(values).tips[0, 0])
-            return False
-
-        q = np.array(minimize_bounded(cost, q, np.full(3, -pi), np.full(3, pi), callback=seen).values)
+        descent = BoundedDescent(cost, q, np.full(3, -pi), np.full(3, pi), tolerance=1e-8)
+        while not descent.converged and descent.iterations < MOST_ITERATIONS:
+            descent.iterate()
+            wandered.append(chain.at(descent.values).tips[0, 0])
+        q = np.array(descent.values)
         every.append(q)
     tips, corners = chain.at(np.array(every)).tips[:, 0], np.concatenate([[start], targets])
     return SimpleNamespace(

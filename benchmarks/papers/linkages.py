@@ -131,7 +131,7 @@ class PlacedLinkage:
         """Σ_e force_e · ∂²tip_e/∂θ∂θ for forces (F, E, D), (F, n, n)."""
         full = np.zeros_like(self._space_points)
         full[..., : self._linkage.dimensions] = forces
-        matrix = self._posed.bend(full, self._space_jacobian).matrix()
+        matrix = self._posed.hessian(full, self._space_jacobian).matrix()
         return matrix[:, self._linkage.columns][:, :, self._linkage.columns]
 
     def links(self, frame: int = 0) -> list[FloatArray]:

@@ -25,10 +25,10 @@ from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.methods.step_rules import (
     bounded_least_squares_step,
     extended_jacobian_step,
-    planar_elements,
 )
 
 from .findings import HAIR, Finding, Picture
+from .formulas import planar_elements
 from .ki_sheen import BENT, LIMIT_DAMPING, bounded, limits, shortest, stretched
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
 

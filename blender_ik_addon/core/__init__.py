@@ -66,11 +66,10 @@ from .explain.explanation import Explanation, Limit, Reason
 from .model.kinematics import PosedSkeleton, forward_kinematics
 from .model.skeleton import Pose, Skeleton
 from .problem.options import METHODS, SolverOptions
-from .problem.problem import Problem
+from .problem.system import Problem
 from .solve.paths import target_path
 from .solve.sequence import SequenceSolution, solve_each, solve_sequence
-from .solve.solution import Solution, Status, TaskError
-from .solve.solver import solve
+from .solve.solver import Solution, Status, TaskError, solve
 from .solve.tracker import Tracker
 from .tasks import (
     AimAt,

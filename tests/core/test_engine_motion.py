@@ -22,7 +22,7 @@ from blender_ik_addon.core.engine.motion import OVERLAP, Motion, windows
 from blender_ik_addon.core.model.skeleton import Skeleton
 from blender_ik_addon.core.problem.options import SolverOptions
 from blender_ik_addon.core.problem.system import System, assemble, tolerances
-from tests.core.builders import Array, chain, figure, humanoid, tip, torso, upper_body
+from tests.core.builders import Array, chain, tip, torso, upper_body
 from tests.core.strategies import rotation_about
 
 UNEVEN = np.cumsum([0.0, 0.04, 0.05, 0.04, 0.3, 0.04, 0.02, 0.04])
@@ -143,7 +143,7 @@ def test_a_smooth_motion_in_reach_is_met_and_stays_smooth_inside_the_limits() ->
 
 def test_half_the_frames_give_nearly_the_same_poses() -> None:
     """Weights follow from the real time between frames."""
-    targets, times = curve(97), np.arange(97) / 48
+    targets, times = curve(65), np.arange(65) / 32
     every, _ = solved(arm(), targets, times)
     half, _ = solved(arm(), targets[::2], times[::2])
     np.testing.assert_allclose(half, every[::2], atol=np.radians(1.0))
@@ -221,7 +221,7 @@ def test_windows_give_the_motion_that_is_solved_at_once(monkeypatch: pytest.Monk
 # Targets that jump, move fast, go out of reach, turn
 
 
-RATES = [(24, 0.2), (24, 1.0), (120, 0.2), (120, 1.0)]
+RATES = [(24, 1.0), (120, 0.2)]
 
 
 @pytest.mark.parametrize(("rate", "smoothness"), RATES)
@@ -273,11 +273,10 @@ def led_out(skeleton: Skeleton, frames: int) -> Problem:
     return Problem(skeleton, tasks)
 
 
-@pytest.mark.parametrize("limit", [None, 0.7])
-def test_a_hand_led_out_of_reach_and_back_does_not_pop(limit: float | None) -> None:
+def test_a_hand_led_out_of_reach_and_back_does_not_pop() -> None:
     """The levels above it stay met, and the pose does not turn over where the arm gets straight."""
     frames = 49
-    skeleton = upper_body(limit=limit)
+    skeleton = upper_body(limit=0.7)
     problem = led_out(skeleton, frames)
     solution = solve_sequence(problem, Pose.rest(skeleton, (frames,)))
     assert solution.errors[frames // 2, 2] > 0.1  # it is out of reach
@@ -291,13 +290,13 @@ def test_a_hand_led_out_of_reach_and_back_does_not_pop(limit: float | None) -> N
 def test_a_level_that_cannot_be_met_pulls_no_harder_than_those_above_it() -> None:
     """Targets out of reach that leap about do not move what matters more off its own."""
     frames = 25
-    skeleton = figure("hips", "chest", "head", "upper_arm", "forearm", "hand")
+    skeleton = torso()
     problem = led_out(skeleton, frames)
     leaps = np.where(np.arange(frames) % 12 < 6, 1.0, -1.0)[:, None] * np.array([0.0, 1.5, 1.5])
-    last = ReachPoint(joint="head", target=np.array([0.0, 0.0, 3.0]) + leaps, priority=3)
+    last = ReachPoint(joint="chest", target=np.array([0.0, 0.0, 3.0]) + leaps, priority=3)
     beside = Problem(skeleton, (*problem.tasks, last))
     poses = Pose.rest(skeleton, (frames,))
-    found, alone = solve_sequence(beside, poses), solve_sequence(problem, poses)
+    found, alone = (solve_sequence(each, poses, restarts=2) for each in (beside, problem))
     assert found.errors[:, 4].min() > 0.5
     assert found.errors[:, 0].max() < 1e-4 and found.errors[:, 1].max() < 1e-3
     # The hand and the other hand give way by no more than terms over time let them.
@@ -313,7 +312,7 @@ def test_a_root_that_turns_three_times_round_is_followed(closed: bool) -> None:
         angles = angles * 0.97
     up = np.array([0.0, 0.0, 1.0])
     turns = np.array([rotation_about(up, angle) for angle in angles])
-    skeleton = humanoid()
+    skeleton = upper_body()
     rest = forward_kinematics(skeleton, Pose.rest(skeleton))
     # Round and round the hand stays where it is on the body; in a loop it goes up and down once.
     height = 0.2 * np.sin(angles / 3.0) if closed else np.zeros(frames)

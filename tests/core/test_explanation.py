@@ -42,9 +42,9 @@ def reach(joint: str, target: Any, **fields: Any) -> ReachPoint:
     return ReachPoint(joint=joint, target=np.array(target, dtype=float), point=tip(), **fields)
 
 
-def solved(skeleton: Skeleton, *tasks: Task, **options: Any) -> Solution:
+def solved(skeleton: Skeleton, *tasks: Task, restarts: int = 4, **options: Any) -> Solution:
     """Solve from the rest pose."""
-    return solve(Problem(skeleton, tasks), Pose.rest(skeleton), **options)
+    return solve(Problem(skeleton, tasks), Pose.rest(skeleton), restarts=restarts, **options)
 
 
 def why(solution: Solution, number: int = 0) -> Explanation:
@@ -121,7 +121,7 @@ def test_axes_that_do_not_matter_do_not_count_for_the_reach():
 
 
 def test_a_plane_that_cannot_be_come_above_is_out_of_reach():
-    """The clearance that it lacks is a limit of nobody's: nothing was named, and the reason was empty."""
+    """The slack that it lacks is a limit of nobody's: nothing was named, and the reason was empty."""
     skeleton = chain(3)
     above = OnPlane(joint="joint.2", origin=np.array([0.0, 9.0, 0.0]), normal=np.array([0.0, 1.0, 0.0]))
     for task in (above, replace(above, side="ABOVE")):

@@ -10,16 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from blender_ik_addon.core import IKError
-from blender_ik_addon.core.methods.inverses import (
-    damped_inverse,
-    null_space_projection,
+from benchmarks.papers.formulas import (
     prioritized_inverse,
-    pseudo_inverse,
     three_effector_inverse,
     two_effector_inverse,
     weighted_inverse,
 )
+from blender_ik_addon.core import IKError
+from blender_ik_addon.core.methods.step_rules import damped_inverse, null_space_projection, pseudo_inverse
 from tests.core.builders import Array
 from tests.core.matrices import (
     ROUNDING,

@@ -34,7 +34,7 @@ from blender_ik_addon.core.model.mechanism import Mechanism, PosedMechanism
 from blender_ik_addon.core.problem.system import System, assemble
 from blender_ik_addon.core.tasks.aims import ALONG_BONE
 from blender_ik_addon.core.tasks.base import ORIGIN
-from blender_ik_addon.core.tasks.frames import ClearedPlane, ReachCarried
+from blender_ik_addon.core.tasks.frames import ReachCarried, SlackPlane
 from tests.core.builders import Array, chain, random_pose, random_rotations, tree
 from tests.core.strategies import ORDER_NAMES, rotation_about
 
@@ -188,7 +188,7 @@ CASES: dict[type[Task], dict[str, Maker]] = {
         "point and offset": lambda rng, skeleton, pose, joint: plane(
             rng, joint, point=rng.normal(size=3), offset=0.4
         ),
-        # The clearance is a channel too.
+        # The slack is a channel too.
         "one side": lambda rng, skeleton, pose, joint: plane(
             rng, joint, point=rng.normal(size=3), side="ABOVE"
         ),
@@ -278,7 +278,7 @@ def assembled(skeleton: Skeleton, pose: Pose, tasks: Sequence[Task]) -> tuple[Sy
 
 
 def placed(system: System, values: Array) -> PosedMechanism:
-    """Channels (F, nv) as they are; `System.place` puts clearances over planes at their best."""
+    """Channels (F, nv) as they are; `System.place` puts slacks over planes at their best."""
     return system.mechanism.place(values)
 
 
@@ -340,7 +340,7 @@ def test_every_task_of_the_core_is_in_the_list() -> None:
         for kind in subclasses(Task)
         if kind.__module__.startswith(core.__name__) and hasattr(kind, "angular")
     }
-    assert found == {*CASES, ClearedPlane}  # the last is what one side of a plane is solved as
+    assert found == {*CASES, SlackPlane}  # the last is what one side of a plane is solved as
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -438,7 +438,7 @@ def test_jacobian_of_all_tasks_at_once_in_two_levels(rng: np.random.Generator) -
 
 
 def test_jacobian_of_hundreds_of_joints(rng: np.random.Generator) -> None:
-    skeleton = tree(rng, 400, deep=True, settings=True, sliding=0.1)
+    skeleton = tree(rng, 250, deep=True, settings=True, sliding=0.1)
     pose = random_pose(rng, skeleton, angle=0.5, offset=0.1)
     joints = [skeleton.names[int(joint)] for joint in np.argsort(skeleton.depths)[-3:]]
     tasks: list[Task] = [point(rng, joint) for joint in joints]

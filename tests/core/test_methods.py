@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from benchmarks.papers.formulas import planar_elements
 from blender_ik_addon.core import (
     METHODS,
     IKError,
@@ -27,7 +28,7 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.methods.loop import StepRuleLoop
-from blender_ik_addon.core.methods.step_rules import basic_elements, damped_step, planar_elements
+from blender_ik_addon.core.methods.step_rules import basic_elements, damped_step
 from blender_ik_addon.core.model.mechanism import Mechanism
 from blender_ik_addon.core.problem.options import USED_BY
 from blender_ik_addon.core.problem.system import assemble
@@ -198,14 +199,14 @@ def test_a_limit_that_keeps_the_target_away_is_stood_on_and_told(method: str) ->
 
 @each_differential
 def test_the_error_out_of_reach_is_near_the_least_and_never_rises(method: str) -> None:
-    skeleton = chain(3)
+    skeleton = planar(3)
     solution = solve(
-        Problem(skeleton, (reach(3, [2.0, 3.5, 1.0]),)),
+        Problem(skeleton, (reach(3, [2.0, 3.5, 0.0]),)),
         Pose.rest(skeleton),
         method=method,
         max_iterations=100,
     )
-    least = np.linalg.norm([2.0, 3.5, 1.0]) - 3.0
+    least = np.linalg.norm([2.0, 3.5]) - 3.0
     assert solution.status in (Status.SETTLED, Status.MAX_ITERATIONS)
     assert least - 1e-9 <= solution.errors[0].error < least + 0.15
     assert np.isfinite(solution.pose.channels).all()
@@ -251,8 +252,8 @@ def test_nothing_to_do_changes_nothing(method: str, rng: np.random.Generator) ->
 
 @each_method
 def test_twice_the_same_is_the_same_and_the_callback_stops_it(method: str) -> None:
-    skeleton = chain(3)
-    problem = Problem(skeleton, (reach(3, [1.0, 1.5, 0.5]),))
+    skeleton = planar(3)
+    problem = Problem(skeleton, (reach(3, [1.0, 1.5, 0.0]),))
     first, second = (solve(problem, Pose.rest(skeleton), method=method, max_iterations=200) for _ in range(2))
     assert first.status is Status.REACHED  # it knows when it is done
     assert first.pose.channels.tobytes() == second.pose.channels.tobytes()
@@ -295,8 +296,8 @@ def circle(frames: int, times: int = 1) -> Array:
 @each_differential
 def test_a_motion_is_followed_frame_by_frame(method: str) -> None:
     skeleton = planar(3, preferred=0.4)
-    problem = Problem(skeleton, (reach(3, circle(12)),))
-    poses = Pose.from_channels(np.tile(pose_of(skeleton, [0.4] * 3).channels, (13, 1, 1)))
+    problem = Problem(skeleton, (reach(3, circle(12)[:6]),))
+    poses = Pose.from_channels(np.tile(pose_of(skeleton, [0.4] * 3).channels, (6, 1, 1)))
     options = SolverOptions(method=method, tolerance_position=2e-3, max_iterations=100)
     told: list[float] = []
     together = solve_sequence(problem, poses, options, progress=told.append)
@@ -311,7 +312,7 @@ def test_a_motion_is_followed_frame_by_frame(method: str) -> None:
     assert np.abs(np.diff(together.pose.channels, axis=0)).max() < 0.6
     stopped = solve_sequence(problem, poses, options, progress=lambda part: part > 0.4)
     assert stopped.cancelled
-    assert 4 <= len(stopped.pose.channels) < 13
+    assert 2 <= len(stopped.pose.channels) < 6
 
 
 def test_with_springs_closed_paths_lead_back_to_the_same_pose_and_without_they_drift() -> None:

@@ -497,7 +497,7 @@ def test_left_jacobian_inverse_inverts_the_series(axis: Array, angle: float) -> 
 def test_bend_of_the_log_against_differences(axis: Array, angle: float, along: Array, towards: Array) -> None:
     """m . log(exp(w) R) is m . log R + V . w + w . M w / 2 to second order in w."""
     rotvec = angle * axis
-    pull, form = rotation.log_bend(rotvec, along)
+    pull, form = rotation.log_hessian(rotvec, along)
     assert_allclose(pull, rotation.left_jacobian_inverse(rotvec).T @ along, atol=1e-12)
     assert_array_equal(form, form.T)
     step = 1e-3
@@ -512,7 +512,7 @@ def test_bend_of_the_log_against_differences(axis: Array, angle: float, along: A
 @pytest.mark.parametrize("angle", [0.0, 1e-300, 1e-160, 1e-7, 0.00999, 0.01001])
 def test_bend_of_the_log_keeps_its_digits_near_no_turn(angle: float) -> None:
     axis, along = np.array([0.6, -0.48, 0.64]), np.array([0.3, 0.5, -0.2])
-    pull, form = rotation.log_bend(angle * axis, along)
+    pull, form = rotation.log_hessian(angle * axis, along)
     # To first order in the turn v: V = m + v x m / 2, M = (m v^T + v m^T) / 12 - (m . v) / 6.
     half = np.outer(along, axis) / 12.0
     first = half + half.T - axis @ along / 6.0 * np.eye(3)

@@ -38,6 +38,7 @@ from tests.core.builders import Array, body, chain, planar, random_pose, tip, to
 from tests.core.strategies import rotation_about
 
 FIGURE = body()
+ARMS = upper_body(limit=1.5)
 AIM = forward_kinematics(FIGURE, random_pose(np.random.default_rng(1), FIGURE, only_free=True, angle=0.7))
 
 
@@ -53,8 +54,8 @@ def turn(joint: str, softness: float = 0.0, **more: Any) -> Task:
     )
 
 
-def solved(*tasks: Task, skeleton: Skeleton = FIGURE, **options: Any) -> Solution:
-    return solve(Problem(skeleton, tasks), Pose.rest(skeleton), **options)
+def solved(*tasks: Task, skeleton: Skeleton = FIGURE, restarts: int = 2, **options: Any) -> Solution:
+    return solve(Problem(skeleton, tasks), Pose.rest(skeleton), restarts=restarts, **options)
 
 
 def errors(*tasks: Task) -> Array:
@@ -240,9 +241,9 @@ def test_an_exact_level_is_no_stronger_beside_a_soft_task_than_it_needs_to_be() 
 
 @pytest.mark.parametrize("softness", [0.0, 0.01])
 def test_a_target_to_which_the_present_pose_does_not_lead_is_found_from_another(softness: float) -> None:
-    """One pair of a pose and a start in ten is such a one; here are three of these, and three others."""
+    """One pair of a pose and a start in ten is such a one; here are three of these."""
     arm, missed = chain(3, lower=-2.0, upper=2.0), {0: 0, 8: 0}
-    for seed, number in ((13, 0), (13, 1), (16, 0), (16, 1), (30, 0), (30, 1)):
+    for seed, number in ((13, 1), (16, 0), (30, 0)):
         angles = np.random.default_rng(seed).uniform(-2.0, 2.0, (2, 2, 3, 3))[number]
         aim, start = map(Pose.from_channels, np.pad(angles, ((0, 0), (0, 0), (3, 0))))
         placed = forward_kinematics(arm, aim)
@@ -297,7 +298,7 @@ def test_a_soft_choice_takes_the_target_that_it_comes_nearest_to() -> None:
 def noisy(softness: float, outlier: float = 0.0) -> tuple[SequenceSolution, Array]:
     """Hands and head along a swing with noise on each [m], and how far off the true places, (F, 3)."""
     rng = np.random.default_rng(3)
-    skeleton, frames = upper_body(limit=1.5), 40
+    skeleton, frames = ARMS, 25
     ends = [random_pose(rng, skeleton, only_free=True, angle=0.6).channels for _ in range(2)]
     part = (0.5 - 0.5 * np.cos(np.linspace(0.0, 2.0 * np.pi, frames)))[:, None, None]
     true = forward_kinematics(skeleton, Pose.from_channels(ends[0] * (1.0 - part) + ends[1] * part))
@@ -308,7 +309,7 @@ def noisy(softness: float, outlier: float = 0.0) -> tuple[SequenceSolution, Arra
         ReachPoint(joint=joint, target=target, softness=softness)
         for joint, target in zip(joints, targets, strict=True)
     )
-    found = solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, (frames,)))
+    found = solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, (frames,)), restarts=2)
     placed = forward_kinematics(skeleton, found.pose)
     off = [np.linalg.norm(placed.point(joint) - true.point(joint), axis=1) for joint in joints]
     return found, np.stack(off, axis=1)
@@ -356,7 +357,7 @@ def test_a_soft_target_that_jumps_for_a_frame_does_not_make_the_motion_jump() ->
 
 def test_exact_targets_of_a_motion_are_met_beside_soft_ones_that_are_noisy() -> None:
     found, _ = noisy(0.01)
-    skeleton = upper_body(limit=1.5)
+    skeleton = ARMS
     place = forward_kinematics(skeleton, found.pose).point("hand.R")
     smooth = np.array([np.convolve(np.pad(x, 4, "edge"), np.ones(9) / 9.0, "valid") for x in place.T]).T
     rng = np.random.default_rng(7)
@@ -388,9 +389,8 @@ def test_an_exact_target_that_moves_fast_is_met_below_a_soft_one_that_is_not() -
     assert motion.errors[:, 1].max() < 1e-4
 
 
-@pytest.mark.parametrize("softness", [1e-3, 0.02])
-def test_a_body_that_turns_twice_round_is_followed_by_soft_tasks(softness: float) -> None:
-    frames = 26
+def test_a_body_that_turns_twice_round_is_followed_by_soft_tasks() -> None:
+    softness, frames = 0.02, 26
     angles = np.linspace(0.0, 4.0 * np.pi, frames)
     turns = np.array([rotation_about(np.array([0.0, 0.0, 1.0]), angle) for angle in angles])
     rest = forward_kinematics(FIGURE, Pose.rest(FIGURE))
@@ -400,7 +400,7 @@ def test_a_body_that_turns_twice_round_is_followed_by_soft_tasks(softness: float
         ReachPoint(joint="hips", target=rest.point("hips"), softness=softness),
         ReachPoint(joint="hand.L", target=(turns @ hand[:, None])[..., 0], softness=softness),
     )
-    motion = solve_sequence(Problem(FIGURE, tasks), Pose.rest(FIGURE, (frames,)), cyclic=False)
+    motion = solve_sequence(Problem(FIGURE, tasks), Pose.rest(FIGURE, (frames,)), cyclic=False, restarts=2)
     steps = np.linalg.norm(np.diff(motion.pose.channels[:, 0, 3:], axis=0), axis=1)
     assert motion.pops == () and motion.errors[:, 0].max() < 0.4
     assert np.abs(steps - angles[1]).max() < 0.2

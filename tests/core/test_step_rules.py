@@ -10,20 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from benchmarks.papers.formulas import baillieul_step, planar_elements, spring_forces, weighted_inverse
 from blender_ik_addon.core import IKError, Pose, Skeleton
 from blender_ik_addon.core.arrays import IntArray
-from blender_ik_addon.core.methods.inverses import null_space_projection, pseudo_inverse, weighted_inverse
 from blender_ik_addon.core.methods.step_rules import (
-    baillieul_step,
     bounded_least_squares_step,
     clamped_largest,
     clamped_magnitude,
     damped_step,
     extended_jacobian_step,
-    planar_elements,
+    null_space_projection,
+    pseudo_inverse,
     pseudo_inverse_step,
     selectively_damped_step,
-    spring_forces,
     spring_inverse,
     springs_step,
     transpose_step,
@@ -153,7 +152,7 @@ def anchors_of(skeleton: Skeleton) -> tuple[IntArray, Array]:
 def bend_of(skeleton: Skeleton, values: Array, force: Array) -> Array:
     """Σ_l f_l ∂²x_l/∂θ∂θ of the tip."""
     posed, _, jacobian = placed(skeleton, values)
-    return posed.bend(force[None, None], jacobian[None, None]).matrix()[0]
+    return posed.hessian(force[None, None], jacobian[None, None]).matrix()[0]
 
 
 def derivative(function: Callable[[Array], Array], at: Array, along: Array, step: float = 1e-5) -> Array:

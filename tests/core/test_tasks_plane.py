@@ -21,7 +21,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.problem.options import Redundancy
 from blender_ik_addon.core.problem.system import assemble
-from blender_ik_addon.core.tasks.frames import CLEARANCE_UNIT
+from blender_ik_addon.core.tasks.frames import SLACK_UNIT
 from tests.core.builders import Array, chain, figure, humanoid, planar, random_pose, tip, tree
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -93,7 +93,7 @@ def test_from_the_start_feet_in_the_air_ask_for_nothing() -> None:
     values = system.mechanism.values(pose)
     assert_allclose(system.residual(system.place(values)), 0.0, atol=1e-15)
     settled = system.place(values).values
-    assert_allclose(settled[0, ~system.own] * CLEARANCE_UNIT, raised)
+    assert_allclose(settled[0, ~system.own] * SLACK_UNIT, raised)
     assert_allclose(system.mechanism.with_values(pose, settled).channels, pose.channels)
 
 
@@ -122,15 +122,15 @@ def test_sunk_feet_come_up_and_no_frame_sinks(redundancy: Redundancy) -> None:
     sunk = Pose.rest(skeleton)
     channels = np.array(sunk.channels)
     channels[0, 2] = -0.3
-    down_and_up = np.concatenate([np.linspace(1.3, 0.2, 6), np.linspace(0.2, 1.3, 6)])
-    target = np.stack([np.full(12, 0.4), np.full(12, -0.3), down_and_up], axis=1)
+    down_and_up = np.concatenate([np.linspace(1.3, 0.2, 4), np.linspace(0.2, 1.3, 4)])
+    target = np.stack([np.full(8, 0.4), np.full(8, -0.3), down_and_up], axis=1)
     problem = Problem(skeleton, (*floor(), ReachPoint(joint="hand.L", target=target, priority=1)))
-    poses = Pose.from_channels(np.broadcast_to(channels, (12, *channels.shape)))
-    solution = solve_sequence(problem, poses, redundancy=redundancy)
+    poses = Pose.from_channels(np.broadcast_to(channels, (8, *channels.shape)))
+    solution = solve_sequence(problem, poses, redundancy=redundancy, restarts=2)
     assert solution.reached
-    # The hand stands still from frame 5 to 6: both frames beside turn by no more than the others do.
+    # The hand stands still from frame 3 to 4: both frames beside turn by no more than the others do.
     turns = np.abs(np.diff(solution.pose.channels[..., 3:], axis=0)).max((1, 2))
-    assert turns.max() < 1.5 * np.median(turns) and turns[5] < 0.01
+    assert turns.max() < 1.5 * np.median(turns) and turns[3] < 0.01
     assert heights(skeleton, solution.pose).min() > -1e-4
     assert solution.pose.channels.shape == poses.channels.shape
 
@@ -151,8 +151,8 @@ def test_a_floor_never_gives_way_to_what_matters_less() -> None:
     end = forward_kinematics(skeleton, solution.pose).point("joint.2", tip())
     assert_allclose(end, [0.5, 1.0, 0.0], atol=1e-3)
     note = solution.errors[1].note
-    assert "level 0 takes precedence: plane of joint.2" in note and "clearance" not in note
-    assert not any("clearance" in joint for joint, _ in solution.limited)
+    assert "level 0 takes precedence: plane of joint.2" in note and "slack" not in note
+    assert not any("slack" in joint for joint, _ in solution.limited)
 
 
 def test_in_one_level_floor_and_pull_share_the_error() -> None:

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from benchmarks import trees
 from blender_ik_addon.core import (
     IKError,
     MatchOrientation,
     Pose,
     Problem,
     ReachPoint,
+    SolverOptions,
     StayNear,
     Tracker,
     forward_kinematics,
@@ -21,18 +21,17 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.model.mechanism import Mechanism, PosedMechanism
-
-TREE = trees.human_tree(floating=True)
+from tests.core.builders import upper_body
 
 
 def figure(*, near: bool = True) -> Problem:
     """Hands, one of them with its orientation; `near`: and the rest of the body near where it is."""
-    skeleton = TREE.skeleton(limit=1.2)
+    skeleton = upper_body(limit=1.2)
     rest = forward_kinematics(skeleton, Pose.rest(skeleton))
     tasks = (
-        ReachPoint(joint="hand_l", target=rest.point("hand_l")),
+        ReachPoint(joint="hand.L", target=rest.point("hand.L")),
         ReachPoint(joint="head", target=rest.point("head"), weight=0.0),
-        MatchOrientation(joint="hand_r", target=np.eye(3), axes=(True, True, False)),
+        MatchOrientation(joint="hand.R", target=np.eye(3), axes=(True, True, False)),
         StayNear(channels=Pose.rest(skeleton).channels, priority=1),
     )
     return Problem(skeleton, tasks if near else tasks[:-1])
@@ -56,14 +55,15 @@ def way(problem: Problem, frames: int) -> list[list[FloatArray]]:
     return targets
 
 
-@pytest.mark.parametrize("wish", [True, False])
-def test_it_gives_what_solve_gives(wish: bool) -> None:
+@pytest.mark.parametrize("preferred", [True, False])
+def test_it_gives_what_solve_gives(preferred: bool) -> None:
     problem = figure()
     pose = Pose.rest(problem.skeleton)
-    tracker = Tracker(problem, pose, redundancy="preferred" if wish else "start")
-    for targets in way(problem, 3):
+    options = SolverOptions(redundancy="preferred" if preferred else "start", restarts=2)
+    tracker = Tracker(problem, pose, options)
+    for targets in way(problem, 2):
         moved = tuple(task.moved(target) for task, target in zip(problem.weighty_tasks, targets, strict=True))
-        alone = solve(Problem(problem.skeleton, moved), pose, redundancy="preferred" if wish else "start")
+        alone = solve(Problem(problem.skeleton, moved), pose, options)
         found = tracker.solve(targets)
         assert found.message == alone.message
         assert_allclose(found.pose.channels, alone.pose.channels, atol=1e-12)
@@ -75,7 +75,7 @@ def test_it_gives_what_solve_gives(wish: bool) -> None:
 
 def test_it_explains_what_the_targets_of_now_miss() -> None:
     problem = figure()
-    tracker = Tracker(problem, Pose.rest(problem.skeleton))
+    tracker = Tracker(problem, Pose.rest(problem.skeleton), restarts=2)
     targets = way(problem, 1)[0]
     targets[2] = np.full_like(targets[2], 0.5)
     solution = tracker.solve(targets)
@@ -83,7 +83,7 @@ def test_it_explains_what_the_targets_of_now_miss() -> None:
         problem.skeleton,
         tuple(task.moved(target) for task, target in zip(problem.weighty_tasks, targets, strict=True)),
     )
-    alone = solve(asked, Pose.rest(problem.skeleton))
+    alone = solve(asked, Pose.rest(problem.skeleton), restarts=2)
     assert solution.reached and not solution.errors[2].reached  # what is only preferred is no target
     assert [error.note for error in solution.errors] == [error.note for error in alone.errors]
 
@@ -102,21 +102,21 @@ def places(monkeypatch: pytest.MonkeyPatch) -> list[FloatArray]:
     return placed
 
 
-@pytest.mark.parametrize("wish", [True, False])
-@pytest.mark.parametrize("near", [True, False])
-def test_after_a_restart_it_gives_what_solve_gives_from_the_first_pose(wish: bool, near: bool) -> None:
+@pytest.mark.parametrize(("preferred", "near"), [(True, True), (False, False)])
+def test_after_a_restart_it_gives_what_solve_gives_from_the_first_pose(preferred: bool, near: bool) -> None:
     problem = figure(near=near)
     outside = np.array(Pose.rest(problem.skeleton).channels)
     outside[3, 4] = 2.0  # beyond its limit, so that it is not where a solve begins
     for pose in (Pose.rest(problem.skeleton), Pose.from_channels(outside)):
-        tracker = Tracker(problem, pose, redundancy="preferred" if wish else "start")
+        tracker = Tracker(problem, pose, redundancy="preferred" if preferred else "start", restarts=2)
         for far, *rest in way(problem, 2)[1:]:
             targets = [far, *rest][: len(problem.weighty_tasks)]
             pairs = zip(problem.weighty_tasks, targets, strict=True)
             alone = solve(
                 Problem(problem.skeleton, tuple(task.moved(target) for task, target in pairs)),
                 pose,
-                redundancy="preferred" if wish else "start",
+                redundancy="preferred" if preferred else "start",
+                restarts=2,
             )
             tracker.restart()
             assert tracker.pose is pose

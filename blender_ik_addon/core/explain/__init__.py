@@ -2,6 +2,6 @@
 """Why a target is missed, and what a pose allows.
 
 Read in this order: `explanation` (a reason in names and words, and what holds the forces of missed tasks: how
-the reason is found), `analysis` (singular values, manipulability, drift), `diagnosis` (lost
-directions and straight limbs of a pose).
+the reason is found), `diagnosis` (lost directions and straight limbs of a pose, singular values,
+manipulability).
 """

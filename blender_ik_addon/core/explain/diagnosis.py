@@ -24,11 +24,9 @@ from ..methods import row_space
 from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.rotation import skew
 from ..model.skeleton import CHANNELS, Pose
-from ..problem.problem import Problem
-from ..problem.system import assemble
+from ..problem.system import Problem, assemble
 from ..tasks import AimAt, MatchOrientation, OnPlane, ReachPoint, StayNear, Task
 from ..tasks.base import anchored
-from .analysis import damped_condition_number, manipulability, residual_bounds, singular_values
 
 LOST: Final = 1e-6
 """Singular value against the largest [1], up to which a direction is lost: rounding."""
@@ -99,16 +97,6 @@ class LevelDiagnosis:
             return np.inf
         singular = self.left < self.rows or values[-1] <= LOST * values[0]
         return np.inf if singular else float(values[0] / values[-1])
-
-    def damped(self, damping: float) -> tuple[float, float, float]:
-        """Condition number and least and largest part of a residual that a damped step leaves.
-
-        Args:
-            damping: c [1], in scaled units [KiSheen, Lemmas 7.1 and 7.2].
-        """
-        values = np.concatenate([self.singular_values, np.zeros(self.rows - len(self.singular_values))])
-        lower, upper = residual_bounds(values, damping)
-        return float(damped_condition_number(values, damping)), float(lower), float(upper)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -319,7 +307,7 @@ def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelD
     jacobian = np.concatenate([effector.jacobian for effector in own])
     space = row_space(above, LOST)
     left = jacobian - jacobian @ space.T @ space
-    sizes = singular_values(left) if left.size else np.zeros(0)
+    sizes = np.linalg.svd(left, compute_uv=False) if left.size else np.zeros(0)
     together, stretched = _together(own)
     return LevelDiagnosis(
         priority=priority,
@@ -328,7 +316,7 @@ def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelD
         rank=len(row_space(jacobian, LOST)),
         left=int(np.count_nonzero(sizes > LOST * float(np.linalg.norm(jacobian)))),
         singular_values=frozen(sizes),
-        manipulability=float(manipulability(left)),
+        manipulability=float(sizes.prod()) if len(left) <= left.shape[1] else 0.0,
         lost=tuple(sorted((lost for each in own for lost in each.lost), key=lambda lost: lost.rate)),
         together=together,
         stretched=stretched,

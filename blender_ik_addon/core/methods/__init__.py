@@ -5,14 +5,13 @@ They are for those who know them from the literature, and to compare with; PRIOR
 knows levels: all tasks are stacked into one residual. Each starts from the pose it is given and changes it
 step by step; limits hold in every step.
 
-Read in this order: `inverses` and `step_rules` (the papers' formulas, on matrices alone), `loop` (the
+Read in this order: `step_rules` (the papers' formulas, on matrices alone), `loop` (the
 residual of all tasks, what each method asks of its rule, limits, clamps, acceptance), `nonlinear` (the method
 NONLINEAR and its minimiser).
 """
 
-from .inverses import row_space
 from .loop import StepRuleLoop
 from .nonlinear import NonlinearProgram
-from .step_rules import bounded_least_squares_step
+from .step_rules import bounded_least_squares_step, row_space
 
 __all__ = ["NonlinearProgram", "StepRuleLoop", "bounded_least_squares_step", "row_space"]

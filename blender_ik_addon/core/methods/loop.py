@@ -50,15 +50,16 @@ from ..arrays import BoolArray, FloatArray
 from ..model.mechanism import PosedMechanism
 from ..problem.options import SolverOptions
 from ..problem.system import System, tolerance_margin
-from .inverses import damped_inverse, null_space_projection
 from .step_rules import (
     GAMMA_MAX,
     basic_elements,
     bounded_least_squares_step,
     clamped_largest,
     clamped_magnitude,
+    damped_inverse,
     damped_step,
     extended_jacobian_step,
+    null_space_projection,
     pseudo_inverse_step,
     selectively_damped_step,
     springs_step,

@@ -31,9 +31,8 @@ from ..arrays import FloatArray
 from ..errors import IKError
 from ..problem.options import SolverOptions
 from ..problem.system import System
-from .inverses import pseudo_inverse
 from .loop import Iteration
-from .step_rules import STANDSTILL
+from .step_rules import STANDSTILL, pseudo_inverse
 
 FIRST_GAMMA: Final = 0.3
 """γ of the first minimisation [1], at an error of the reach or more."""
@@ -154,41 +153,8 @@ Function = Callable[[FloatArray], tuple[float, FloatArray]]
 """Value and gradient (n,) at a point (n,)."""
 
 
-def minimize_bounded(
-    function: Function,
-    start: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    *,
-    tolerance: float = 1e-8,
-    max_iterations: int = 200,
-    memory: int = MEMORY,
-    callback: Callable[[int, FloatArray], bool] | None = None,
-) -> BoundedDescent:
-    """Minimise a function within bounds by L-BFGS [ByrdLuNocedalZhu1995].
-
-    Args:
-        function: What to minimise.
-        start: Where to start, (n,); brought inside the bounds.
-        lower: (n,), may be −inf.
-        upper: (n,), may be inf.
-        tolerance: Largest element of the projected gradient at which a point counts as a minimum.
-        max_iterations: At least 1.
-        memory: Pairs kept, at least 1.
-        callback: Given the number of each iteration and the point; True stops.
-    """
-    if max_iterations < 1:
-        raise IKError(f"max_iterations must be at least 1, got {max_iterations}")
-    descent = BoundedDescent(function, start, lower, upper, tolerance=tolerance, memory=memory)
-    while not descent.converged and descent.iterations < max_iterations:
-        descent.iterate()
-        if callback is not None and callback(descent.iterations, descent.values):
-            break
-    return descent
-
-
 class BoundedDescent:
-    """`minimize_bounded`, one iteration after the other."""
+    """A function minimised within bounds by L-BFGS [ByrdLuNocedalZhu1995], one iteration after the other."""
 
     def __init__(
         self,
@@ -200,7 +166,16 @@ class BoundedDescent:
         tolerance: float,
         memory: int = MEMORY,
     ) -> None:
-        """Evaluate the start; arguments as for `minimize_bounded`."""
+        """Evaluate the start.
+
+        Args:
+            function: What to minimise.
+            start: Where to start, (n,); brought inside the bounds.
+            lower: (n,), may be −inf.
+            upper: (n,), may be inf.
+            tolerance: Largest element of the projected gradient at which a point counts as a minimum.
+            memory: Pairs kept, at least 1.
+        """
         self._lower, self._upper = (
             np.broadcast_to(bound, start.shape).astype(np.float64) for bound in (lower, upper)
         )

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Step rules of the papers: changes dq of the channels that answer J dq = e.
+"""Step rules of the papers: changes dq of the channels that solve J dq = e, and the inverses they use.
 
 One function for each, arrays in, dq (..., nv) out, with any leading axes: `jacobian` is J, (..., m, nv), and
 `error` e = target − current, (..., m), as in the papers; a residual of a task has the other sign. Stiffness
 is the diagonal of K, (..., nv), above 0. Dampings are one number, or one for each of the leading axes. None
 knows limits, except the bounded one, or how far its linear model may be trusted: that is for the loop round
 it (`loop`).
+
+**Inverses**: the pseudo-inverse [Ringlayer] J⁺ = V Σ⁺ Uᵀ, the shortest of the changes that come nearest, and
+the damped one [Buss2009 §5], [KiSheen §7] Jᵀ(JJᵀ + λ²I)⁻¹.
 
 **Springs** [ChungChoi1994]. At rest the springs' torques K(θ − θ₀) are borne by forces f at the effectors,
 K(θ − θ₀) = Jᵀf. Differentiated that is A dθ = Jᵀ df with A = K − G and G_ij = Σ_l f_l ∂²x_l/∂θ_i∂θ_j, whence
@@ -21,10 +24,6 @@ so that A itself may be singular or indefinite, which it is in ordinary poses. B
 the poses that leave the effectors where they are: where it is not positive the springs are at no minimum, and
 what is not is regularised.
 
-**Baillieul's extended Jacobian** [SochLorencz2005 eq. 6] keeps ∇g·n = 0 for the n that span the null space:
-rows ∂(n·∇g)/∂q = nᵀ(H − Σ_l μ_l ∂²x_l), with H = ∂²g and Lagrange's μ = J⁺ᵀ∇g (from dn = −J⁺ dJ n). For
-g = ½(θ−θ₀)ᵀK(θ−θ₀) these are the rows ZᵀA: with the springs' energy the two papers' methods are one.
-
 **Basic elements** [SochLorencz2005] are pairs of neighbouring segments, in the plane and in space. In the
 plane a pair is described by the place (x, y) of its end in the frame in which its first angle is measured:
 two numbers determine the two angles. The paper leaves space to future work. There a pair of joints that turn
@@ -34,7 +33,7 @@ stretched: neighbours that twist about their common axis in turn, one this way, 
 segment of each chain is an element by itself. With it the rows have as many independent ones as there are
 channels in every pose outside gimbal lock: the first segment tells its own channels, and each further one
 those of the next, since it has a length. In the plane, where the paper does without, its rank is not full in
-every pose either (see the tests).
+every pose either.
 """
 
 from __future__ import annotations
@@ -49,7 +48,12 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, times
 from ..errors import IKError
 from ..model.mechanism import PosedMechanism
-from .inverses import RANK_TOLERANCE, damped_inverse, null_space_projection, pseudo_inverse, weighted_inverse
+
+RANK_TOLERANCE: Final = 1e-10
+"""Singular values below this part of the largest count as zero in a pseudo-inverse [1]."""
+
+ROUNDING: Final = 1e-14
+"""Entry of a matrix, as a part of its largest [1], that is none."""
 
 GAMMA_MAX: Final = pi / 4.0
 """γmax [rad], the largest change of an angle in a selectively damped step [BussKim2005]."""
@@ -66,6 +70,53 @@ STANDSTILL: Final = 1e-100
 
 TINY: Final = 1e-300
 """Keeps 0 / 0 from being asked for."""
+
+
+def pseudo_inverse(matrix: FloatArray, tolerance: float = RANK_TOLERANCE) -> FloatArray:
+    """Moore-Penrose inverse by singular value decomposition, (..., m, n) -> (..., n, m) [Ringlayer]."""
+    return damped_inverse(matrix, 0.0, tolerance)
+
+
+def damped_inverse(
+    jacobian: FloatArray, damping: FloatArray | float, tolerance: float = RANK_TOLERANCE
+) -> FloatArray:
+    """Jᵀ(JJᵀ + λ²I)⁻¹ [Buss2009 eq. 11], (..., nv, m).
+
+    Written as V diag(s / (s² + λ²)) Uᵀ with J = U diag(s) Vᵀ: of rows that are the same, as those of two
+    effectors on one bone, JJᵀ has no inverse, and a small λ² is lost in it.
+
+    Args:
+        damping: λ, one number or one for each matrix (...); with 0 it is the Moore-Penrose inverse.
+        tolerance: Singular values at most this part of the largest count as zero.
+    """
+    u, s, vt = np.linalg.svd(jacobian, full_matrices=False)
+    kept = s > tolerance * s.max(axis=-1, keepdims=True, initial=0.0)
+    square = s**2 + np.asarray(damping)[..., None] ** 2
+    inverse = np.where(kept, s / np.where(kept, square, 1.0), 0.0)
+    return np.swapaxes(vt, -1, -2) @ (inverse[..., None] * np.swapaxes(u, -1, -2))
+
+
+def null_space_projection(jacobian: FloatArray, inverse: FloatArray | None = None) -> FloatArray:
+    """I − J⁺J, which leaves of a change what moves no effector to first order, (..., nv, nv).
+
+    Args:
+        inverse: Its pseudo-inverse where it is known already.
+    """
+    inverse = pseudo_inverse(jacobian) if inverse is None else inverse
+    return np.eye(jacobian.shape[-1]) - inverse @ jacobian
+
+
+def row_space(rows: FloatArray, tolerance: float) -> FloatArray:
+    """Orthonormal rows (r, n) with the same span as others (m, n), by the size of singular values [1]."""
+    if not rows.size:
+        return np.zeros((0, rows.shape[1]))
+    try:
+        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    except np.linalg.LinAlgError:
+        # LAPACK may give up on matrices of low rank with entries far below rounding, which count for nothing.
+        rows = np.where(np.abs(rows) < ROUNDING * np.abs(rows).max(), 0.0, rows)
+        _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(directions[sizes > tolerance * max(float(sizes[0]), tolerance)], dtype=np.float64)
 
 
 def transpose_step(jacobian: FloatArray, error: FloatArray) -> FloatArray:
@@ -142,15 +193,6 @@ def selectively_damped_step(
     return clamped_largest(phi.sum(axis=-2), gamma_max)
 
 
-def spring_forces(jacobian: FloatArray, stiffness: FloatArray, deviation: FloatArray) -> FloatArray:
-    """Forces f = (JK⁻¹Jᵀ)⁻¹J(θ − θ₀) at the effectors that bear the springs, (..., m) [ChungChoi1994].
-
-    Args:
-        deviation: θ − θ₀, (..., nv).
-    """
-    return times(np.swapaxes(weighted_inverse(jacobian, stiffness), -1, -2), stiffness * deviation)
-
-
 @dataclass(frozen=True)
 class SpringInverse:
     """The general pseudo-inverse of springs."""
@@ -187,7 +229,7 @@ def spring_inverse(
     if bend is not None:
         a = a - 0.5 * (bend + np.swapaxes(bend, -1, -2))
     across = damped_inverse(jacobian, damping)
-    basis, free = _null_space(jacobian)
+    basis, free = null_basis(jacobian)
     # B among the null space's directions, the others kept out of it by ones on the diagonal.
     b = np.swapaxes(basis, -1, -2) @ a @ basis + np.where(free, 0.0, 1.0)[..., None] * np.eye(nv)
     values, vectors = np.linalg.eigh(b)
@@ -216,7 +258,7 @@ def springs_step(
 
     Args:
         deviation: θ − θ₀, (..., nv).
-        bend: G for the forces that `spring_forces` gives, (..., nv, nv).
+        bend: G for the forces (JK⁻¹Jᵀ)⁻¹J(θ − θ₀) at the effectors, (..., nv, nv).
         settling: Part of the way [1] to go to where the springs are at rest among the poses with the same
             effectors; 0 as printed, which stays at rest where it was at rest before, but for the drift of
             finite steps; 1 is Newton's step.
@@ -241,7 +283,7 @@ def extended_jacobian_step(
     """Least squares over the effector's rows and those of the basic elements [SochLorencz2005 §2.3].
 
     Args:
-        elements: Rows of the basic elements, (..., k, nv), from `planar_elements` or of a mechanism.
+        elements: Rows of the basic elements, (..., k, nv), such as `basic_elements`.
         displacement: Wanted displacement of each, (..., k), or one for all.
         weight: w of the added rows, (..., k), or one for all; at 0 the paper's method is J⁺.
     """
@@ -250,28 +292,6 @@ def extended_jacobian_step(
     wanted = np.broadcast_to(displacement, (*error.shape[:-1], rows))
     extended = np.concatenate([jacobian, weight[..., None] * elements], axis=-2)
     return times(pseudo_inverse(extended), np.concatenate([error, weight * wanted], axis=-1))
-
-
-def baillieul_step(
-    jacobian: FloatArray,
-    error: FloatArray,
-    gradient: FloatArray,
-    hessian: FloatArray,
-    *,
-    settling: float = 1.0,
-) -> FloatArray:
-    """Baillieul's extended Jacobian: rows that keep ∇g out of the null space [SochLorencz2005 eq. 6].
-
-    Args:
-        gradient: ∇g, (..., nv).
-        hessian: H − Σ_l μ_l ∂²x_l with H = ∂²g and μ = J⁺ᵀ∇g, (..., nv, nv), see the module.
-        settling: Part [1] of n·∇g that the step is to remove; 0 as printed.
-    """
-    basis, free = _null_space(jacobian)
-    rows = np.swapaxes(basis, -1, -2) @ hessian  # (..., nv, nv); 0 where there is no null direction
-    wanted = -settling * times(np.swapaxes(basis, -1, -2), gradient)
-    extended = np.concatenate([jacobian, rows], axis=-2)
-    return times(pseudo_inverse(extended), np.concatenate([error, np.where(free, wanted, 0.0)], axis=-1))
 
 
 def bounded_least_squares_step(
@@ -351,7 +371,7 @@ def _shortened(vectors: FloatArray, size: FloatArray, limit: FloatArray | float)
     return vectors * np.where(size > 0.0, share, 1.0)[..., None]
 
 
-def _null_space(jacobian: FloatArray) -> tuple[FloatArray, BoolArray]:
+def null_basis(jacobian: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Orthonormal vectors of the null space in the columns of (..., nv, nv), others 0; which are there."""
     nv = int(jacobian.shape[-1])
     _, s, vt = np.linalg.svd(jacobian, full_matrices=True)
@@ -370,34 +390,6 @@ def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
 SHORTEST: Final = 1e-3
 """Length of a segment as a part of the longest [1] that is taken where it is shorter: joints that lie in one
 place turn all the same."""
-
-
-def planar_elements(lengths: FloatArray, angles: FloatArray) -> FloatArray:
-    """Rows of the basic elements of a planar chain as printed [SochLorencz2005 eq. 9].
-
-    Element i is the segments i and i + 1; the place of its end is
-    (l_i cos q_i + l_{i+1} cos(q_i + q_{i+1}), l_i sin q_i + l_{i+1} sin(q_i + q_{i+1})).
-
-    Args:
-        lengths: (n,).
-        angles: Of each segment to the one before, (..., n) [rad].
-
-    Returns:
-        Their derivatives, (..., 2(n−1), n): first x of every element, then y.
-    """
-    lengths, angles = np.asarray(lengths, dtype=np.float64), np.asarray(angles, dtype=np.float64)
-    n = int(angles.shape[-1])
-    if lengths.shape != (n,):
-        raise IKError(f"lengths have shape {lengths.shape}, the chain has {n} angles")
-    first, both = angles[..., :-1], angles[..., :-1] + angles[..., 1:]
-    second_x, second_y = -lengths[1:] * np.sin(both), lengths[1:] * np.cos(both)
-    rows = np.zeros((*angles.shape[:-1], 2, n - 1, n))
-    i = np.arange(n - 1)
-    rows[..., 0, i, i] = -lengths[:-1] * np.sin(first) + second_x
-    rows[..., 0, i, i + 1] = second_x
-    rows[..., 1, i, i] = lengths[:-1] * np.cos(first) + second_y
-    rows[..., 1, i, i + 1] = second_y
-    return rows.reshape(*angles.shape[:-1], 2 * (n - 1), n)
 
 
 def basic_elements(posed: PosedMechanism) -> FloatArray:

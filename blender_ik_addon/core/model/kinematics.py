@@ -4,9 +4,9 @@
 In the plain case `armature_from_joint = armature_from_parent · rest · T(translation) · R(angles) · S(scale)`.
 A joint may refuse its parent's rotation, take its scale in one of six ways, or translate along its parent's
 axes; these are Blender's bone settings (`use_inherit_rotation`, `inherit_scale`, `use_local_location`) and
-the result equals Blender's `PoseBone.matrix`, scale and shear included, but for its single precision. Only
-where several ancestors are scaled to nothing along an axis does Blender's own result hang on rounding. All
-arrays carry leading frame axes.
+the result equals Blender's `PoseBone.matrix` to its single precision, scale and shear included, except where
+several ancestors are scaled to nothing along an axis: there Blender's result depends on rounding. All arrays
+have leading frame axes.
 """
 
 from __future__ import annotations

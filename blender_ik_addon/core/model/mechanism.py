@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The moving part of a posed skeleton, as rigid bodies: what a solver differentiates.
+"""Kinematics of the joints that a solve moves, as a function of the free channels, with two derivatives.
 
-Between two joints with a free channel everything is constant during a solve: rest matrices, fixed channels,
-scales. `Mechanism` folds those constants away and keeps the joints that move, so that with G = [R | x] the
-rigid frame of a kept joint, p its kept parent and t its translation
+Rest matrices, fixed channels and scales are constant during a solve. `Mechanism` multiplies these constants
+out and keeps the joints that move. With G = [R | x] the rigid frame of a kept joint, p its kept parent and t
+its translation
 
     R_j = R_p Q_j R(angles_j),      x_j = x_p + R_p (d_j + D_j t_j),
 
@@ -20,9 +20,9 @@ derivatives are therefore ∂²p/∂q_i∂q_j = omega_i × ∂p/∂q_j for i <= 
 for whatever channel j moves, a channel i above it moves as well, so the sum over points is the same for all
 i, and what is left is one product of matrices however many points there are.
 
-All arrays have the frame axis first; constants have 1 there when they are the same in all frames. Where there
-are many frames, those of a `PosedMechanism` also lie next to each other in memory: so a product of matrices
-of a joint is a few operations on all frames.
+All arrays have the frame axis first; constants have 1 there when they are the same in all frames. Of many
+frames the matrices of a `PosedMechanism` are stored with the frame axis last as well, so that the product of
+matrices of a joint is a few operations on all frames.
 """
 
 from __future__ import annotations
@@ -45,9 +45,8 @@ SHEAR_TOLERANCE: Final = 5e-4
 Rest matrices of Blender are off by up to 1e-4 where a bone points against its parent."""
 
 LIFTED: Final = 1e-6
-"""Free channels of joints that a pose does not have [1]: clearances of points of which it is not known
-whether they are above their planes (`problem.system`). Next to nothing, so that poses are not called
-different for it."""
+"""Start value of the slack variables of one-sided planes [1], which are no channels of a pose
+(`problem.system`): above 0, as it is not known whether the points are above their planes."""
 
 ARMATURE: Final = 0
 """Slot of the armature's own frame; kept joint k has slot k + 1."""
@@ -69,7 +68,7 @@ class Mechanism:
     """The kept joints of a skeleton, their constants for some frames, and their free channels."""
 
     def __init__(self, skeleton: Skeleton, pose: Pose, joints: Iterable[int]) -> None:
-        """Fold a pose's constants.
+        """Multiply out the constants of a pose.
 
         Args:
             skeleton: The joint tree.
@@ -180,7 +179,7 @@ class Mechanism:
     def _check_size(
         self, involved: Iterable[int], offsets: Sequence[FloatArray], kept: Sequence[int]
     ) -> None:
-        """Refuse scales whose product leaves the numbers that can be solved, by the name of the joint."""
+        """Raise `IKError`, with the joint's name, where a product of scales is too large to be solved."""
         folded = [(joint, self._anchor_from_joint[joint]) for joint in involved]
         for joint, array in (*folded, *zip(kept, offsets, strict=True)):
             if not usable(array):
@@ -191,7 +190,7 @@ class Mechanism:
 
     @classmethod
     def of(cls, skeleton: Skeleton, pose: Pose, joints: Iterable[int]) -> Mechanism:
-        """The mechanism of a pose: that which was folded last for these joints, if it is the same.
+        """The mechanism of a pose; the last one for these joints if the constants are the same.
 
         Raises:
             IKError: As for a new one.
@@ -205,7 +204,7 @@ class Mechanism:
         return new
 
     def _fits(self, pose: Pose) -> bool:
-        """Whether folding this pose (F, n, 6) would give the same."""
+        """Whether a pose (F, n, 6) has the same constants."""
         frames = pose.frames[0]
         if len(self._held_values) not in (1, frames):
             return False
@@ -273,7 +272,7 @@ class Mechanism:
         """Which free channels are angles, (nv,)."""
 
     def _relate(self) -> None:
-        """Which channel moves and turns which slot, and about which joint's origin."""
+        """Find which channels move and turn which slots, and about which joint's origin."""
         m, nv = len(self.joints), len(self.channels)
         self.moves: BoolArray = np.zeros((m + 1, nv), dtype=np.bool_)
         """Which channels move each slot, (m + 1, nv)."""
@@ -305,7 +304,7 @@ class Mechanism:
             for moves, lever in zip(self.moves, self.lever, strict=True):
                 acting |= moves[:, None] & moves & (lever[:, None] == lever)
         self.together: FloatArray = frozen(np.triu(acting) - 0.5 * np.diag(acting.diagonal()))
-        """1 where a channel i < j moves along what j moves, 1/2 for i = j, else 0, (nv, nv); see `Bend`."""
+        """1 where a channel i < j moves along what j moves, 1/2 for i = j, else 0, (nv, nv)."""
         depths = np.zeros(m + 1, dtype=np.int64)
         self._levels: list[_Level] = []
         for slot in range(1, m + 1):
@@ -419,7 +418,7 @@ class Mechanism:
         return PosedMechanism.of_many(self, values, matrices, axes)
 
     def _place_few(self, values: FloatArray, rows: FloatArray) -> PosedMechanism:
-        """The same of so few frames that the number of operations counts."""
+        """`place` for few frames, with as few numpy calls as possible."""
         rotations, axes = self._rotations.of(rows).swapaxes(0, 1)  # (F, m, 3, 3) each
         frames = len(values)
         local = self._still.copy() if frames == len(self._still) else self._still.repeat(frames, axis=0)
@@ -463,7 +462,7 @@ def _as_slice(indices: IntArray) -> slice | IntArray:
 
 
 def _without_repeated_frames(skeleton: Skeleton, pose: Pose, joints: list[int]) -> Pose:
-    """One frame for all when what a solve holds fixed is the same in every frame."""
+    """The first frame alone if fixed channels and scales are the same in all frames."""
     held: BoolArray = ~skeleton.free[joints]
     channels = pose.channels[:, joints]
     same = np.where(held, channels == channels[:1], True).all() and (pose.scale == pose.scale[:1]).all()
@@ -496,8 +495,8 @@ _MOVED_BY_V."""
 
 
 @dataclass(frozen=True)
-class Bend:
-    """A curvature Σ_k μ_k ∂²r_k/∂q∂q = S + Sᵀ, S_ij = w_ij omega_i · moment_j + Σ leftᵀ right."""
+class Hessian:
+    """A Hessian Σ_k μ_k ∂²r_k/∂q∂q = S + Sᵀ, S_ij = w_ij omega_i · moment_j + Σ leftᵀ right."""
 
     omega: FloatArray
     """Angular velocity by each channel, (F, 3, nv)."""
@@ -508,12 +507,12 @@ class Bend:
     products: tuple[tuple[FloatArray, FloatArray], ...] = ()
     """Left and right factors, (F, k, nv) each."""
 
-    def __add__(self, other: Bend) -> Bend:
+    def __add__(self, other: Hessian) -> Hessian:
         """Of the same mechanism."""
-        return Bend(self.omega, self.together, self.moment + other.moment, self.products + other.products)
+        return Hessian(self.omega, self.together, self.moment + other.moment, self.products + other.products)
 
     def matrix(self) -> FloatArray:
-        """All of it, (F, nv, nv)."""
+        """The matrix, (F, nv, nv)."""
         half = self.omega.swapaxes(1, 2) @ self.moment
         half *= self.together
         if self.products:
@@ -522,11 +521,11 @@ class Bend:
         return half + half.swapaxes(1, 2)
 
 
-def summed(bends: Iterable[Bend | None]) -> Bend | None:
-    """All of a mechanism's as one; None stands for nothing."""
-    total: Bend | None = None
-    for bend in bends:
-        total = bend if total is None else total if bend is None else total + bend
+def summed(hessians: Iterable[Hessian | None]) -> Hessian | None:
+    """Sum of Hessians of one mechanism; None stands for 0."""
+    total: Hessian | None = None
+    for each in hessians:
+        total = each if total is None else total if each is None else total + each
     return total
 
 
@@ -556,7 +555,7 @@ class PosedMechanism:
         cls, mechanism: Mechanism, values: FloatArray, matrices: FloatArray, axes: FloatArray
     ) -> PosedMechanism:
         """That with given matrices and axes, frames last."""
-        # Those who ask for matrices want some of each frame, which should lie together in memory.
+        # Callers take slots of each frame, which should lie together in memory.
         of_frames = np.ascontiguousarray(matrices.transpose(3, 2, 0, 1))
         return cls(mechanism, values, of_frames, axes.transpose(3, 2, 0, 1), (matrices, axes))
 
@@ -596,7 +595,7 @@ class PosedMechanism:
             places = self.matrices.reshape(frames, 16 * (m + 1)).take(mechanism.place_in, axis=1)
             products = places.reshape(frames, 6, -1) * omega[:, 3:]
             np.subtract(products[:, :3], products[:, 3:], out=omega[:, 3:6])
-            twists = omega[:, :6]  # the same array, of which nobody needs the rest
+            twists = omega[:, :6]  # a view: the other rows are not needed
         else:
             # Of many frames few long operations on numbers that lie next to each other.
             matrices, axes = self.across
@@ -652,17 +651,17 @@ class PosedMechanism:
         """Angular velocity of slots (E,) per channel, (F, E, 3, nv) [1]."""
         return self.omega[:, None] * self.mechanism.turns.take(anchors, axis=0)[:, None, :]
 
-    def bend(
+    def hessian(
         self,
         forces: FloatArray,
         jacobian: FloatArray,
         products: tuple[tuple[FloatArray, FloatArray], ...] = (),
-    ) -> Bend:
+    ) -> Hessian:
         """Σ_e force_e · ∂²point_e/∂q∂q for forces (F, E, 3) and the points' Jacobian (F, E, 3, nv).
 
-        What goes with it in the same sum are products of factors (F, k, nv), see `Bend`.
+        `products` are added to the same sum: pairs of factors (F, k, nv), see `Hessian`.
         """
         frames, nv = self.values.shape
         arms = skew(forces).reshape(frames, -1, 3).swapaxes(1, 2)
         moment = arms @ jacobian.reshape(frames, arms.shape[2], nv)
-        return Bend(self.omega, self.mechanism.together, moment, products)
+        return Hessian(self.omega, self.mechanism.together, moment, products)

@@ -98,7 +98,7 @@ series: the closed forms lose digits as 1 / angle^2 and 1 / angle^4, the first n
 1e-13, and these are multiplied by the square and the cube of the angle."""
 
 _CACHED_ORDERS = 4096
-"""[joints] Longer arrays of orders get their index tables afresh, lest the cache hold hundreds of MB."""
+"""[joints] Index tables of longer arrays of orders are not cached: they would take hundreds of MB."""
 
 _LEVI_CIVITA = frozen(
     [[0, 0, 0, 0, 0, -1, 0, 1, 0], [0, 0, 1, 0, 0, 0, -1, 0, 0], [0, -1, 0, 1, 0, 0, 0, 0, 0]]
@@ -401,7 +401,7 @@ def continuous_euler(angles: npt.ArrayLike, order: int | IntArray) -> FloatArray
 # ----------------------------------------------------------------------------------------------------------
 # Quaternions, wxyz
 
-# 4 q q^T is linear in the rotation matrix. The row whose own square is the largest has lost no digits.
+# 4 q q^T is linear in the rotation matrix. The row with the largest diagonal element has lost no digits.
 _TRACE_SIGNS = frozen([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]])
 _QUAT_ROWS = frozen([[0, 4, 5, 6], [4, 1, 9, 8], [5, 9, 2, 7], [6, 8, 7, 3]], np.int64)
 
@@ -541,7 +541,7 @@ def left_jacobian_inverse(rotvec: npt.ArrayLike) -> FloatArray:
     return outer - 0.5 * skew(rotvec) + (1.0 - factor * square) * _IDENTITY
 
 
-def log_bend(rotvec: FloatArray, along: FloatArray) -> tuple[FloatArray, FloatArray]:
+def log_hessian(rotvec: FloatArray, along: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return how components of a rotation vector change as its rotation turns further, to second order.
 
     To second order in w, m . log(exp(w) R) = m . log R + V . w + w . M w / 2. With the inverse left Jacobian

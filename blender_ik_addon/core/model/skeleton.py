@@ -49,7 +49,7 @@ UP: Final = frozen([0.0, 0.0, 1.0])
 """Which way is up in Blender."""
 
 WINDING: Final = 4.0 * np.pi
-"""Largest limit of an angle [rad] that `Skeleton.build` takes, two turns: larger ones are degrees."""
+"""Largest limit of an angle [rad] that `Skeleton.build` takes, two turns: larger numbers are degrees."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -71,9 +71,9 @@ class Skeleton:
     upper: FloatArray
     """Upper limits of the channels, (n, 6) [m, rad], inf where there is none."""
     stiffness: FloatArray
-    """How unwilling a channel is to leave its preferred value, (n, 6) in [0, 1)."""
+    """Stiffness of each channel against leaving its preferred value, (n, 6) in [0, 1)."""
     preferred: FloatArray
-    """Where the channels go when nothing else decides, (n, 6) [m, rad]; nan: they stay where they are."""
+    """Values of channels that the tasks leave free, (n, 6) [m, rad]; nan: they stay as they are."""
     inherit_rotation: BoolArray
     """Whether the joint turns with its parent, (n,)."""
     inherit_scale: IntArray
@@ -111,7 +111,7 @@ class Skeleton:
         self._check()
 
     def _check(self) -> None:
-        """Refuse what cannot be a skeleton, and name the joint."""
+        """Raise `IKError`, with the names of the joints, where the arrays are no skeleton."""
         duplicates = sorted({name for name in self.names if self.names.count(name) > 1})
         if duplicates:
             raise IKError(f"joint names must be unique; these occur more than once: {', '.join(duplicates)}")
@@ -168,7 +168,7 @@ class Skeleton:
         local_location: npt.ArrayLike | None = None,
         up: str | npt.ArrayLike = "Z",
     ) -> Skeleton:
-        """A skeleton from what is known of it; the rest takes the usual value.
+        """A skeleton from the given arrays, with defaults for the others.
 
         Values of channels are broadcast to (n, 6), or are given for some joints by name, `{"hips": True}`. A
         row has six numbers, translations first, or three for the rotations alone: then translations have
@@ -183,8 +183,7 @@ class Skeleton:
             free: Channels that a solve may change; by default the three rotations.
             lower: Lower limits [m, rad]; by default none.
             upper: Upper limits [m, rad]; by default none.
-            stiffness: How unwilling channels are to leave their preferred values, from 0 to below 1; by
-                default 0.
+            stiffness: Against leaving the preferred values, from 0 to below 1; by default 0.
             preferred: Preferred values [m, rad]; by default 0.
             inherit_rotation: Broadcastable to (n,); by default True.
             inherit_scale: One of `INHERIT_SCALE` each; by default FULL.

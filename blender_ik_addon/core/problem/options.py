@@ -99,7 +99,7 @@ class SolverOptions:
     restarts: int = 16
     """From how many other poses to start when a target is missed; 0: never."""
     smoothness: float = 0.2
-    """Time over which a motion is smooth [s], from 0: frames further apart than this hardly know of each
+    """Time over which a motion is smooth [s], from 0: frames further apart than this hardly affect each
     other. 0 solves every frame of a motion alone."""
     pop_angle: float = radians(3.0)
     """Least change of a joint's turn from one frame of a motion to the next [rad] that is reported as a pop,

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A problem on given poses: residuals and Jacobians of all tasks as functions of the free channels alone.
+"""A problem, and its residuals and Jacobians on given poses as functions of the free channels alone.
 
-Constants are folded, and tasks of one kind stacked, whatever their levels, so that they are evaluated
-together. Of each row it is known of which task, level and penalty it is.
+`Problem` is a skeleton and its tasks as a caller states them; `System` is that on poses. Constants are
+folded, and tasks of one kind stacked, whatever their levels, so that they are evaluated together. Of each row
+it is known of which task, level and penalty it is.
 
 Points that may be above a plane but not below it get a channel with a limit: the inequality h(q) >= 0 of a
 one-sided plane is the equation h(q) − σc = 0 with a slack variable c >= 0 [NocedalWright2006 §16.1]. The
 solver knows boxes already, so c is a channel like any other: the translation x of a joint that is added to
-the skeleton, of which poses know nothing. A point that is pressed onto its plane is a channel that stands on
-its limit, and is let go of like one.
+the skeleton and is not part of a pose. Where the plane bears a force, the limit of c is active.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import chain
 from typing import Self, TypeVar
 
@@ -28,7 +29,7 @@ from ..arrays import (
     alike,
 )
 from ..errors import IKError
-from ..model.mechanism import Bend, Mechanism, PosedMechanism
+from ..model.mechanism import Hessian, Mechanism, PosedMechanism, summed
 from ..model.skeleton import CHANNELS, Pose, Skeleton
 from ..tasks import (
     ChoiceRows,
@@ -37,11 +38,67 @@ from ..tasks import (
     Rows,
     Task,
 )
-from ..tasks.frames import ClearedPlane
+from ..tasks.frames import SlackPlane
 from .options import SolverOptions
-from .problem import Problem
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class Problem:
+    """A skeleton and its tasks."""
+
+    skeleton: Skeleton
+    tasks: tuple[Task, ...]
+
+    def __init__(self, skeleton: Skeleton, tasks: Task | Iterable[Task]) -> None:
+        """State what is to be solved.
+
+        Args:
+            skeleton: The joints.
+            tasks: One task, or any number.
+
+        Raises:
+            IKError: Something is no task, does not fit the skeleton, or targets have different frames.
+        """
+        if not isinstance(skeleton, Skeleton):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise IKError(f"a problem is about a Skeleton, got {skeleton!r:.60}")
+        tasks = tuple(tasks) if isinstance(tasks, Iterable) else (tasks,)
+        object.__setattr__(self, "skeleton", skeleton)
+        object.__setattr__(self, "tasks", tasks)
+        for task in tasks:
+            if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise IKError(
+                    f"a {type(task).__name__} is no task; there are ReachPoint, MatchOrientation, ..."
+                )
+            task.check(skeleton)
+        moving = [task for task in tasks if task.frames is not None]
+        if len({task.frames for task in moving} - {1}) > 1:
+            listed = ", ".join(f"{task.label}: {task.frames}" for task in moving)
+            raise IKError(f"targets have different numbers of frames ({listed})")
+
+    def __repr__(self) -> str:
+        return f"Problem({self.skeleton!r}, {list(self.tasks)!r})"
+
+    @cached_property
+    def frames(self) -> int | None:
+        """Number of frames of the targets, None when they are the same in all."""
+        counts = [task.frames for task in self.tasks if task.frames is not None]
+        return max(counts, default=None)
+
+    @cached_property
+    def weighty_tasks(self) -> tuple[Task, ...]:
+        """The tasks that take part, by their parts: one without weight changes nothing."""
+        return tuple(part for task in self.tasks if task.weight > 0.0 for part in task.parts)
+
+    @property
+    def moving_joints(self) -> list[int]:
+        """Indices of the joints that a solve of this problem can move, parents first."""
+        involved: set[int] = set()
+        for task in self.weighty_tasks:
+            for joint in task.joints(self.skeleton):
+                involved.update(self.skeleton.ancestors(joint))
+        return [joint for joint in sorted(involved) if self.skeleton.free[joint].any()]
 
 
 def assemble(problem: Problem, pose: Pose) -> System:
@@ -55,7 +112,7 @@ def assemble(problem: Problem, pose: Pose) -> System:
         raise IKError(f"the pose has shape {pose.channels.shape}, wanted (frames, {n}, 6)")
     if problem.frames not in (None, 1) and pose.frames[0] != problem.frames:
         raise IKError(f"the targets have {problem.frames} frames, the pose {pose.frames[0]}")
-    skeleton, tasks = with_clearances(problem.skeleton, problem.tasks)
+    skeleton, tasks = with_slacks(problem.skeleton, problem.tasks)
     if skeleton is problem.skeleton:
         return System(problem, pose)
     return System(Problem(skeleton, tasks), with_joints(pose, len(skeleton)))
@@ -218,7 +275,7 @@ class System:
         return self.settled(self.mechanism.place(values))
 
     def settled(self, posed: PosedMechanism) -> PosedMechanism:
-        """The mechanism with the clearances over one-sided planes at their best."""
+        """The mechanism with the slack variables at their best."""
         if not self._clears:
             return posed
         values = posed.values
@@ -279,7 +336,7 @@ class System:
 
     @property
     def own(self) -> BoolArray:
-        """Which free channels are those of poses, not clearances, (nv,)."""
+        """Which free channels are those of poses, not slack variables, (nv,)."""
         return self.mechanism.channels < self.problem.skeleton.posed_joints * CHANNELS
 
     def chosen(self, number: int, frame: int = 0) -> Task:
@@ -309,13 +366,13 @@ class System:
 
     def curvature(self, posed: PosedMechanism, forces: FloatArray) -> FloatArray:
         """Σ_k y_k ∂²r_k/∂q∂q for forces y (F, m) of the rows, (F, nv, nv)."""
-        total: Bend | None = None
+        terms: list[Hessian | None] = []
         end = 0
         for rows in self._kinds:
             start, end = end, end + len(rows.angular)
             own = forces[:, start:end]
-            bend = rows.bend(posed, own) if own.any() else None
-            total = bend if total is None else total if bend is None else total + bend
+            terms.append(rows.hessian(posed, own) if own.any() else None)
+        total = summed(terms)
         if total is None:
             return np.zeros((len(posed.values), self.size, self.size))
         return total.matrix()
@@ -349,15 +406,15 @@ def tolerances(system: System, options: SolverOptions) -> FloatArray:
     return np.where(free, np.inf, np.maximum(exact, system.softness))
 
 
-# Clearances of one-sided planes
+# Slack variables of one-sided planes
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ClearedSkeleton(Skeleton):
-    """A skeleton with joints for clearances after its own."""
+class SlackSkeleton(Skeleton):
+    """A skeleton with a joint for each slack variable after its own."""
 
     own_joints: int = 0
-    """Number of joints without those of clearances."""
+    """Number of joints without those of slack variables."""
 
     @property
     def posed_joints(self) -> int:
@@ -366,8 +423,8 @@ class ClearedSkeleton(Skeleton):
 
     @classmethod
     def of(cls, skeleton: Skeleton, joints: tuple[int, ...]) -> Self:
-        """A skeleton with a clearance for each of some of its joints, (k,)."""
-        known: dict[tuple[int, ...], Self] = vars(skeleton).setdefault("_cleared", {})
+        """A skeleton with a slack variable for each of some of its joints, (k,)."""
+        known: dict[tuple[int, ...], Self] = vars(skeleton).setdefault("_slack", {})
         if joints in known:
             return known[joints]
         count, nowhere = len(joints), (len(joints), CHANNELS)
@@ -378,7 +435,7 @@ class ClearedSkeleton(Skeleton):
             rows = np.broadcast_to(np.asarray(added, dtype=field.dtype), (count, *field.shape[1:]))
             return np.concatenate([field, rows])
 
-        names = tuple(f"clearance {number} of {skeleton.names[joint]}" for number, joint in enumerate(joints))
+        names = tuple(f"slack {number} of {skeleton.names[joint]}" for number, joint in enumerate(joints))
         new = cls(
             names=(*skeleton.names, *names),
             # Carried by the joint itself: what is about one limb stays on one limb.
@@ -400,21 +457,21 @@ class ClearedSkeleton(Skeleton):
         return new
 
 
-def with_clearances(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Skeleton, tuple[Task, ...]]:
-    """The skeleton with a clearance for each one-sided plane, and the tasks that know of theirs."""
+def with_slacks(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Skeleton, tuple[Task, ...]]:
+    """The skeleton with a slack variable for each one-sided plane, and the tasks that refer to them."""
     joints: list[int] = []
 
-    def cleared(task: Task) -> Task:
+    def with_slack(task: Task) -> Task:
         if isinstance(task, OneOf):
-            return replace(task, alternatives=tuple(cleared(other) for other in task.alternatives))
+            return replace(task, alternatives=tuple(with_slack(other) for other in task.alternatives))
         if isinstance(task, OnPlane) and task.one_sided and task.weight > 0.0:
             joints.append(skeleton.index(task.joint))
             given = {field.name: getattr(task, field.name) for field in fields(task)}
-            return ClearedPlane(**given, clearance=len(skeleton) + len(joints) - 1)
+            return SlackPlane(**given, slack=len(skeleton) + len(joints) - 1)
         return task
 
-    new = tuple(cleared(task) for task in tasks)
-    return (ClearedSkeleton.of(skeleton, tuple(joints)), new) if joints else (skeleton, tuple(tasks))
+    new = tuple(with_slack(task) for task in tasks)
+    return (SlackSkeleton.of(skeleton, tuple(joints)), new) if joints else (skeleton, tuple(tasks))
 
 
 def with_joints(pose: Pose, joints: int) -> Pose:

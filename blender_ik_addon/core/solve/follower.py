@@ -32,11 +32,9 @@ from ..errors import IKError
 from ..explain.explanation import explain
 from ..model.skeleton import Pose
 from ..problem.options import SolverOptions
-from ..problem.problem import Problem
-from ..problem.system import System, assemble, tolerances
+from ..problem.system import Problem, System, assemble, tolerances
 from ..threads import one_thread
-from .solution import Solution, Status, TaskError
-from .solver import check_one_pose, solving, task_errors
+from .solver import Solution, Status, TaskError, check_one_pose, solving, task_errors
 
 MOVING: Final = Strengths(7.0, 3.0)
 """Strengths of the levels while targets move: firmer ones snap limbs straight where a target goes out of

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Many frames: a motion as one problem, or independent frames.
 
-A motion is minimised as a whole (`engine.motion`): the energies of its frames plus terms over time. So there
-are no branches to choose between, nothing is smoothed afterwards, and the direction of time does not matter.
+A motion is minimised as a whole (`engine.motion`): the energies of its frames plus terms over time. It is the
+same forward and backward, and nothing is smoothed afterwards.
 
 The methods of the papers solve frame by frame, each from the one before it.
 """
@@ -27,18 +27,18 @@ from ..errors import IKError
 from ..explain.explanation import Explanation, Reason, explain
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.problem import Problem
-from ..problem.system import assemble, tolerances
+from ..problem.system import Problem, assemble, tolerances
 from ..tasks import OneOf, Task
 from ..threads import one_thread
-from .solution import (
+from .solver import (
     Solution,
     Status,
     TaskError,
     ended,
+    limits_at,
     result_message,
+    solving,
 )
-from .solver import limits_at, solving
 
 FRAME_RATE: Final = 24.0
 """Frames in a second [1/s] where no times are given."""
@@ -48,10 +48,10 @@ SAME: Final = 1e-5
 
 @dataclass(frozen=True, repr=False)
 class SequenceSolution:
-    """The poses of a sequence, and how good they are."""
+    """Poses of a sequence, their errors, and how the solve of each frame ended."""
 
     pose: Pose
-    """Leading axis: the frames that were solved, fewer than asked for only when cancelled."""
+    """Leading axis: the frames that were solved; not all of them when cancelled."""
     tasks: tuple[Task, ...]
     """Those that take part, a `ReachFrame` as its two parts, (tasks,)."""
     statuses: tuple[Status, ...]
@@ -60,18 +60,18 @@ class SequenceSolution:
     errors: FloatArray
     """Unweighted error of each task, (F, tasks) [m] or [rad]; NaN where it has no target."""
     reached: bool
-    """Whether every target is within its tolerance in every frame asked for in which there is one."""
+    """Whether every target is within its tolerance in every frame that has one."""
     cancelled: bool
     smoothing: FloatArray
-    """By how much smoothness makes each task miss more than its frame would if it were solved alone, from the
-    pose that the motion has there, (F, tasks) [m] or [rad]; 0 where the task is within its tolerance."""
+    """Error that smoothness adds to each task, compared with the frame solved alone from its pose in the
+    motion, (F, tasks) [m] or [rad]; 0 where the task is within its tolerance."""
     whys: tuple[tuple[Explanation | None, ...], ...]
-    """Why each task is missed, for each frame, None where it is not: what keeps the frame alone from it, or
-    smoothness where nothing would."""
+    """Reason why each task is missed, for each frame: that of the frame solved alone, or smoothness where it
+    is met alone; None where it is reached."""
     taken: tuple[tuple[str, ...], ...]
-    """Label of what each task has taken of its alternatives, for each frame; empty where it has none."""
+    """Label of the alternative that each task has taken, for each frame; empty where it has none."""
     limited: tuple[tuple[tuple[str, int], ...], ...]
-    """Joint and channel of every limit on which the pose stands, for each frame."""
+    """Joint and channel of every active limit, for each frame."""
     pops: tuple[Pop, ...] = ()
     """Frames at which a joint turns out of proportion."""
 
@@ -94,7 +94,7 @@ class SequenceSolution:
 
     @cached_property
     def messages(self) -> tuple[str, ...]:
-        """How each frame ended, in a sentence or two for people."""
+        """Result of each frame in one or two sentences."""
         return tuple(self.frame(frame).message for frame in range(len(self)))
 
     def frame(self, frame: int) -> Solution:
@@ -136,7 +136,7 @@ def solve_sequence(
             times[-1] − times[0] later: pose and speed are the same at both ends, and the last frame has the
             targets of the first. None: whether targets and preferred poses of the two are the same. It makes
             no difference where the smoothness is 0.
-        progress: Called now and then with the part done in (0, 1]; return True to stop.
+        progress: Called during the solve with the part done in (0, 1]; return True to stop.
         overrides: Fields of `SolverOptions` by name.
 
     Raises:
@@ -167,7 +167,7 @@ def _run(job: SequenceJob, progress: Callable[[float], bool | None] | None) -> S
 
 
 class SequenceJob:
-    """A sequence that is solved in steps, for callers that do other things in between."""
+    """A sequence that is solved in steps, between which callers may do other work."""
 
     def __init__(
         self,
@@ -189,9 +189,9 @@ class SequenceJob:
             options: Settings.
             motion: Whether the frames are those of a motion; otherwise each is solved from its own pose.
             times: Of the frames, rising, (F,) [s]; by default 24 to a second.
-            own: The frames that are asked for, all by default. The frames beside them are context; those
-                that meet their targets already stay as they are. Where none of them do and the own frames
-                are a loop, the context is left out.
+            own: The frames to solve, all by default. The frames beside them are context; those that meet
+                their targets already stay as they are. If none of them do and the own frames are a loop,
+                the context is left out.
             cyclic: As for `solve_sequence`.
             near: Poses near the solution, (F, n, 6), from which the descent begins in place of `poses`. What
                 channels prefer, and all that is fixed, is still that of `poses`. No other poses are searched
@@ -217,7 +217,7 @@ class SequenceJob:
         self._times = np.arange(frames) / FRAME_RATE if times is None else np.asarray(times, dtype=np.float64)
         self._own = slice(0, frames) if own is None else own
         self._alone: FloatArray | None = None
-        """Each frame of a motion solved alone from where the motion has it, (F, nv)."""
+        """Each frame solved alone from its pose in the motion, (F, nv)."""
         self._iterations = np.zeros(frames, dtype=np.int64)
         self._settled = np.zeros(frames, dtype=np.bool_)
         self._finished = 0
@@ -229,7 +229,7 @@ class SequenceJob:
         return self._start if self._near is None else self._near
 
     def run(self) -> Iterator[float]:
-        """Solve; gives the part done in (0, 1] now and then."""
+        """Solve, and yield the part done in (0, 1] after each step."""
         return one_thread.steps(self._run())
 
     def _run(self) -> Iterator[float]:
@@ -271,7 +271,7 @@ class SequenceJob:
             yield self._finished / len(self._values)
 
     def _choose(self) -> Iterator[float]:
-        """Fix the alternatives that a pose takes which follows the targets frame by frame."""
+        """Take the alternatives that frame-by-frame solves take, each from the solution before it."""
         taken: list[IntArray] = []
         values, kept = self._start[0], None
         for frame in range(len(self._values)):
@@ -295,7 +295,7 @@ class SequenceJob:
         if loop is None:
             loop = not stays.any() and self._closes(energy.preferred)
         if loop:
-            # So many frames of the neighbouring rounds that it does not matter where these end.
+            # As many frames of the neighbouring periods as the terms over time reach.
             period = float(times[end] - times[begin])
             more = ceil(OVERLAP * min(options.smoothness, period) * (end - begin) / period)
             rounds, frames = np.divmod(np.arange(-more, end - begin + 1 + more), end - begin)
@@ -372,7 +372,7 @@ class SequenceJob:
         self._finished = int(frames[-1]) + 1
 
     def solution(self) -> SequenceSolution:
-        """The frames that are solved so far."""
+        """Solution of the frames that are solved so far."""
         count, frames = self._finished, len(self._values)
         system, options = self._system, self._options
         if count < frames:
@@ -397,7 +397,7 @@ class SequenceJob:
             for row, frame in enumerate(missed.tolist()):
                 met, amounts, added = (each[frame].tolist() for each in (reached, errors, smoothing))
                 whys[frame] = tuple(
-                    None if done else _told(why, task, amount, more)
+                    None if done else _explained(why, task, amount, more)
                     for why, task, amount, more, done in zip(
                         reasons[row], system.tasks, amounts, added, met, strict=True
                     )
@@ -429,8 +429,8 @@ class SequenceJob:
         )
 
 
-def _told(why: Explanation | None, task: Task, error: float, smoothed: float) -> Explanation:
-    """Why a frame misses a task by an error of which a part is due to the other frames."""
+def _explained(why: Explanation | None, task: Task, error: float, smoothed: float) -> Explanation:
+    """Reason of a miss, part of which is due to the other frames."""
     if why is None:
         return Explanation(task.label, error, task.angular, Reason.SMOOTHNESS, level=task.priority)
     return replace(why, error=error, smoothed=smoothed)

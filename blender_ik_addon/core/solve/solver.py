@@ -1,22 +1,32 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Solving one pose.
+"""One pose solved: `solve`, and the `Solution` that it gives.
 
-The energy of the pose is minimised from where the body is (`engine`). Where targets are missed that way,
-random starts inside the limits are tried in one batch. The solution is the minimum with the lowest energy;
-the one found from the body is kept unless another is lower by more than rounding and tolerances explain.
+The energy of the pose is minimised from the given pose (`engine`). Where targets are missed, the minimisation
+restarts from random poses inside the limits, in one batch. The solution is the minimum with the lowest
+energy; the one found from the given pose is kept unless another is lower by more than a margin.
 
-The methods of the papers follow their own rules from the given pose (`methods`).
+The methods of the papers iterate their step rules from the given pose (`methods`).
+
+**Alternatives**, of which one is to be met [KiSheen §2: disjunctive goals]. A solve first takes the
+alternative with the smallest error at the start, or keeps the one before while that is within the margin. If
+everything is reached, that is the solution. Otherwise the other alternatives are tried one after the other,
+the nearest first. Another one is taken if everything is reached with it, or if it lowers the error of a level
+by more than the margin and raises that of no level above. So levels below a choice may decide which of two
+alternatives is met, but not by how far one is missed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Unpack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..amounts import angle_text, length_text
+from ..arrays import BoolArray, FloatArray, IntArray, frozen
 from ..engine.energy import Energy
 from ..engine.kernel import Plan, run
 from ..engine.restarts import searching
@@ -25,18 +35,118 @@ from ..explain.explanation import Explanation, explain
 from ..methods import NonlinearProgram, StepRuleLoop
 from ..model.skeleton import CHANNELS, Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.problem import Problem
-from ..problem.system import System, assemble, tolerance_margin, tolerances
+from ..problem.system import Problem, System, assemble, tolerance_margin, tolerances
 from ..threads import one_thread
-from .alternatives import solved_choice
-from .solution import (
-    Solution,
-    Status,
-    TaskError,
-    ended,
-    missed_targets,
-    result_message,
-)
+
+
+class Status(StrEnum):
+    """How a solve ended."""
+
+    REACHED = "REACHED"
+    """Every target is within its tolerance."""
+    SETTLED = "SETTLED"
+    """The best pose found is at rest; some task is out of reach, limited or outranked."""
+    MAX_ITERATIONS = "MAX_ITERATIONS"
+    """The limit of iterations was met while the pose still changed."""
+    CANCELLED = "CANCELLED"
+    """The callback stopped it."""
+
+
+class TaskError(NamedTuple):
+    """Error of one task."""
+
+    name: str
+    error: float
+    """[m], or [rad] where `angular`."""
+    angular: bool
+    reached: bool
+    why: Explanation | None = None
+    """Reason why it is missed; None where it is reached."""
+    taken: str = ""
+    """Of a task with alternatives the label of the one that was taken."""
+    preference: bool = False
+    """Whether it is only a preference (`StayNear`), whose miss does not count."""
+
+    @property
+    def note(self) -> str:
+        """By how much it is missed and why, in a sentence; empty where it is reached."""
+        return "" if self.why is None else self.why.text
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best pose found, its errors, and how the solve ended."""
+
+    pose: Pose
+    status: Status
+    message: str
+    iterations: int
+    errors: tuple[TaskError, ...]
+    """One for each task that has a weight and a target, in the problem's order; two of a `ReachFrame`."""
+    limited: tuple[tuple[str, int], ...]
+    """Joint and channel of every active limit."""
+    history: tuple[FloatArray, ...] = field(default=(), repr=False, compare=False)
+    """|r| of each level at the start and after each iteration, (1, levels) each, in scaled units; empty for a
+    frame of a motion."""
+
+    def __repr__(self) -> str:
+        return f"Solution({self.status}: {self.message})"
+
+    @cached_property
+    def costs(self) -> FloatArray:
+        """½|r|² of each level at the start and after each iteration, (n + 1, levels) [1]."""
+        norms = np.concatenate(self.history)
+        return frozen(0.5 * norms * norms)
+
+    @property
+    def reached(self) -> bool:
+        """Whether every target is within its tolerance."""
+        return not missed_targets(self.errors)
+
+
+def ended(met: bool, reached: bool, settled: bool) -> Status:
+    """How a solve ended.
+
+    Args:
+        met: Whether all tasks are within their tolerances.
+        reached: Whether all targets are, without preferences.
+        settled: Whether the pose is at rest.
+    """
+    if met or (reached and settled):
+        return Status.REACHED
+    return Status.SETTLED if settled else Status.MAX_ITERATIONS
+
+
+def missed_targets(tasks: Iterable[TaskError]) -> list[TaskError]:
+    """The tasks that are missed, without preferences."""
+    return [task for task in tasks if not (task.reached or task.preference)]
+
+
+def result_message(status: Status, tasks: tuple[TaskError, ...], iterations: int) -> str:
+    """Result of a solve in one or two sentences."""
+    missed = missed_targets(tasks)
+    targets = sum(not task.preference for task in tasks)
+    if not missed:
+        every = "target" if targets == 1 else f"all {targets} targets"
+        text = f"{every} reached" if targets else "nothing to reach" if tasks else "nothing to solve"
+    else:
+        worst = sorted(missed, key=lambda task: -task.error)[:3]
+        amounts = ", ".join(
+            f"{task.name} by "
+            + (angle_text if task.angular else length_text)(task.error)
+            + (f" ({task.why.why()})" if task.why is not None else "")
+            for task in worst
+        )
+        text = f"{len(missed)} of {targets} targets missed: {amounts}"
+    if status is Status.MAX_ITERATIONS:
+        text += f"; stopped after {iterations} iterations while still moving"
+    if status is Status.CANCELLED:
+        text += "; cancelled"
+    return text
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Solving
 
 
 def solve(
@@ -70,7 +180,7 @@ def solve(
 
 
 def check_one_pose(who: str, problem: Problem, pose: Pose) -> None:
-    """Raise `IKError`, which names who asks, where problem or pose are not of one frame."""
+    """Raise `IKError` unless problem and pose are of one frame; `who` names the caller in the message."""
     for given, kind in ((problem, Problem), (pose, Pose)):
         if not isinstance(given, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise IKError(f"{who} takes a Problem and a Pose, got {given!r:.60}")
@@ -91,14 +201,14 @@ def solving(
     far: bool = True,
     kept: IntArray | None = None,
 ) -> Plan[Solution]:
-    """`solve` for a problem that is assembled already, as a search.
+    """Plan of `solve` for an assembled problem.
 
     Args:
         system: The problem on `pose`.
         pose: Where to start.
         options: Settings.
         callback: As for `solve`.
-        far: Whether the solution may be far away. A pose that follows its targets looks for no other.
+        far: Whether to restart from other poses where targets are missed.
         kept: Alternatives that were taken before, (1, C).
     """
     start = system.mechanism.values(pose[None])
@@ -123,7 +233,7 @@ def _solved(
     *,
     far: bool,
 ) -> Plan[Solution]:
-    """The pose with the lowest energy that is found from a start (1, nv), or where a paper's rule leads."""
+    """Plan of a solve from a start (1, nv), by the energy or by the method of a paper."""
     if options.differential:
         return _by_rule(system, pose, start, options, callback)
     energy = Energy(system, start, posture=options.preferred_pose)
@@ -141,7 +251,7 @@ def _by_rule(
     options: SolverOptions,
     callback: Callable[[int, FloatArray], bool] | None,
 ) -> Solution:
-    """Where the rule of the method leads."""
+    """Solution by the method of a paper."""
     kind = NonlinearProgram if options.method == "NONLINEAR" else StepRuleLoop
     run = kind(system, start[0], options)
     cancelled = run.run(callback)
@@ -161,7 +271,7 @@ def _solution(
     history: Sequence[FloatArray],
     options: SolverOptions,
 ) -> Solution:
-    """What was found, in the channels of a pose, and why tasks are missed."""
+    """Solution at free channels (1, nv), with the reason of each miss."""
     posed = system.place(values)
     errors = system.errors(posed)[0]
     reached = errors <= tolerances(system, options)
@@ -183,13 +293,70 @@ def _solution(
     )
 
 
+def solved_choice(
+    system: System,
+    start: FloatArray,
+    slack: float,
+    solve: Callable[[System], Plan[Solution]],
+    cancelled: Callable[[Solution], bool],
+    kept: IntArray | None = None,
+) -> Plan[Solution]:
+    """Solve with one alternative of each choice after the other, until everything is reached.
+
+    Args:
+        system: Tasks of one frame, with choices.
+        start: The free channels, (1, nv).
+        slack: Rise of |r| of a level [1], in scaled units, that does not count.
+        solve: Solves a system that has taken its alternatives.
+        cancelled: Whether the callback has stopped a solve.
+        kept: Alternatives that stay while they are within their margins, (1, C).
+    """
+    posed = system.place(start)
+    taken = system.nearest(posed, kept)
+    best = yield from solve(system.taking(taken))
+    iterations = best.iterations
+    for choice, other in _others(system.choice_errors(posed), taken[0]):
+        if best.reached or cancelled(best):
+            break
+        trial = taken.copy()
+        trial[0, choice] = other
+        found = yield from solve(system.taking(trial))
+        iterations += found.iterations
+        if cancelled(found):
+            break
+        if found.reached or _is_better(found, best, system.margins[choice], slack):
+            best, taken = found, trial
+    return replace(best, iterations=iterations)
+
+
+def _others(errors: Sequence[FloatArray], taken: IntArray) -> Iterator[tuple[int, int]]:
+    """Choice and number of each alternative that is not taken, the nearest of a choice first."""
+    for choice, (own, chosen) in enumerate(zip(errors, taken, strict=True)):
+        for other in np.argsort(own[0], kind="stable"):
+            if other != chosen:
+                yield choice, int(other)
+
+
+def _is_better(found: Solution, best: Solution, margin: float, slack: float) -> bool:
+    """Whether the first level that changes falls by more than the margin."""
+    new, old = (np.sqrt(2.0 * solution.costs[-1]) for solution in (found, best))
+    for gain in old - new:
+        if abs(gain) > slack:
+            return bool(gain > margin)
+    return False
+
+
+# ----------------------------------------------------------------------------------------------------------
+# Results
+
+
 def task_errors(
     system: System,
     errors: FloatArray,
     reached: BoolArray,
     whys: Sequence[Explanation | None],
 ) -> tuple[TaskError, ...]:
-    """How well each task of one frame is met, given the errors (T,) and which count as reached, (T,)."""
+    """Errors of the tasks of one frame, given their amounts (T,) and which are reached, (T,)."""
     taken = [system.taken_label(number) for number in range(len(errors))]
     preferences = system.preferences.tolist()
     return tuple(
@@ -201,7 +368,7 @@ def task_errors(
 
 
 def limits_at(system: System, values: FloatArray) -> tuple[tuple[tuple[str, int], ...], ...]:
-    """Joint and channel of every limit on which the free channels (F, nv) stand, for each frame."""
+    """Joint and channel of every active limit at free channels (F, nv), for each frame."""
     stands = ((values <= system.lower) | (values >= system.upper)) & system.own
     names = system.problem.skeleton.names
     channels: list[int] = system.mechanism.channels.tolist()

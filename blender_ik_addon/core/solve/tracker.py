@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Targets that move in steps, and a pose that follows them.
+"""Tracker: solves for targets that move in steps, each from the solution before it.
 
-`Tracker` prepares its problem once; each solve starts from the solution before it.
+The problem is assembled once.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from ..engine.kernel import run
 from ..errors import IKError
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.problem import Problem
-from ..problem.system import System, assemble
+from ..problem.system import Problem, System, assemble
 from ..threads import one_thread
-from .solution import Solution
-from .solver import check_one_pose, solving
+from .solver import Solution, check_one_pose, solving
 
 
 class Tracker:
-    """A problem whose targets move.
+    """Solves a problem whose targets move, one update after the other.
 
     The first solve, and the first after `restart`, gives the same as `solve` from the first pose. Each
     further one starts from the solution before it and stays in that one's basin: no restarts.
@@ -57,11 +55,11 @@ class Tracker:
 
     @property
     def pose(self) -> Pose:
-        """Where the body is now."""
+        """Solution of the last update; before the first the pose that was given."""
         return self._pose
 
     def restart(self) -> None:
-        """Go back to the pose it was made with, whatever it has followed since."""
+        """Go back to the pose that was given, and forget the alternatives that were taken."""
         self._pose, self._follows = self._home, False
         self._taken: IntArray | None = None
         """Alternatives that were taken last, (1, C)."""
@@ -74,7 +72,7 @@ class Tracker:
         weights: Mapping[str, float] | None = None,
         far: bool | None = None,
     ) -> Solution:
-        """Follow the targets.
+        """Solve for targets and weights that have changed.
 
         Args:
             targets: Those that have moved, by the names of their tasks; a task without a name is called
@@ -83,11 +81,12 @@ class Tracker:
                 alternative.
             callback: As for `solve`.
             weights: Those that change, by the same names. A task with weight 0 takes no part.
-            far: Whether to look for other poses, as `solve` does; None: the first time alone.
+            far: Whether to restart from other poses where targets are missed, as `solve` does; None: only in
+                the first solve.
 
         Raises:
-            IKError: A name is unknown or that of several tasks, or a target is not one of its task's kind;
-                the pose stays as it is.
+            IKError: A name is unknown or that of several tasks, or a target does not fit its task; the pose
+                stays as it is.
         """
         problem, system = self._changed(targets, weights or {})
         far = not self._follows if far is None else far
@@ -103,7 +102,7 @@ class Tracker:
     def _changed(
         self, targets: Mapping[str, npt.ArrayLike] | Sequence[npt.ArrayLike], weights: Mapping[str, float]
     ) -> tuple[Problem, System]:
-        """The problem with other targets and weights, prepared anew only where a weight has changed."""
+        """The problem with other targets and weights; it is assembled again only if a weight has changed."""
         tasks = list(self._problem.tasks)
         for name, weight in weights.items():
             number = self._number(name)

@@ -13,7 +13,7 @@ from numpy.polynomial import Polynomial
 
 from ..arrays import FloatArray, frozen, lengths, times
 from ..model.kinematics import COLLAPSED
-from ..model.mechanism import Bend, Mechanism, PosedMechanism, cross
+from ..model.mechanism import Hessian, Mechanism, PosedMechanism, cross
 from ..model.rotation import skew
 from .base import PLAIN_AXES, DirectionField, JointTask, PlaceField, PointField, Rows, anchored, with_frames
 
@@ -125,7 +125,7 @@ class AimRows(Rows, of=AimAt):
         self._kept = slope, moving, a, b, products
         return (slope @ moving).reshape(len(slope), len(self.angular), moving.shape[3])
 
-    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
+    def _hessian(self, posed: PosedMechanism, multipliers: FloatArray) -> Hessian:
         """Exact: ∂²d has the inner channel's ω, a point's second derivative the outer one's.
 
         So it is Σ ω_i · (T_j × f) over all i and j less what a force f on points that move by T would give.
@@ -148,7 +148,7 @@ class AimRows(Rows, of=AimAt):
         left = np.concatenate([posed.angular_jacobian(self._anchors), moving], axis=2)
         right = np.concatenate([skew(pulls) @ moving, form @ moving], axis=2)
         shape = (len(left), left.shape[1] * left.shape[2], left.shape[3])
-        return posed.bend(pulls, moving, ((left.reshape(shape), right.reshape(shape)),))
+        return posed.hessian(pulls, moving, ((left.reshape(shape), right.reshape(shape)),))
 
 
 def axes_along(directions: FloatArray) -> FloatArray:

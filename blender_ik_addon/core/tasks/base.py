@@ -4,7 +4,7 @@
 Fields that hold arrays take whatever is like an array and keep a checked read-only one. They are descriptors,
 as dataclasses know them: a task is checked as it is made, in one place for all kinds. Where a place is wanted
 a matrix (4, 4) stands for its origin, and where an orientation is wanted for its rotation. A field that may
-differ by frame takes a frame axis before these shapes, and NaN in the frames in which it asks for nothing.
+differ by frame takes a frame axis before these shapes, and NaN in the frames in which there is no target.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..arrays import (
     usable,
 )
 from ..errors import IKError
-from ..model.mechanism import Bend, Mechanism, PosedMechanism
+from ..model.mechanism import Hessian, Mechanism, PosedMechanism
 from ..model.rotation import matrix_from_quat
 from ..model.skeleton import Skeleton
 
@@ -68,7 +68,7 @@ class ArrayField:
         if task is not None:
             return task.__dict__[self._name]
         if self.default is None:
-            raise AttributeError(self._name)  # so that dataclasses know of no default
+            raise AttributeError(self._name)  # so that dataclasses see no default
         return cast("FloatArray", self)  # which, unlike an array, a dataclass takes for one
 
     def __set__(self, task: Task, given: npt.ArrayLike) -> None:
@@ -318,7 +318,7 @@ class Task(ABC):
 
     @cached_property
     def given(self) -> BoolArray | None:
-        """Frames in which it has a target, (F,): elsewhere it is NaN, and asks for nothing. None: in all."""
+        """Frames in which it has a target, (F,); elsewhere the target is NaN. None: in all."""
         given = np.ones(self.frames or 1, dtype=np.bool_)
         for name in self._frame_counts():
             given &= ~gaps(getattr(self, name))
@@ -372,7 +372,7 @@ class Rows(ABC):
     """
 
     clears: bool = False
-    """Whether there are clearances of one-sided planes among its channels."""
+    """Whether there are slacks of one-sided planes among its channels."""
     by_frame: ClassVar[tuple[str, ...]] = ("_target", "_weight", "_local")
     """Attributes whose first axis is that of frames, or 1 long when they are the same in all, and those of
     the base classes."""
@@ -381,11 +381,11 @@ class Rows(ABC):
     _local: FloatArray
     """Where those about points have these, as `anchored` gives them."""
     _at: PosedMechanism | None = None
-    """The pose that was asked for last."""
+    """The pose that was evaluated last."""
     _found: FloatArray
     """F there."""
     _slopes_at: PosedMechanism | None = None
-    """The pose for whose derivative was asked last."""
+    """The pose that was differentiated last."""
     _slopes: FloatArray
     """∂F/∂q there."""
 
@@ -436,7 +436,7 @@ class Rows(ABC):
         return some
 
     def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
-        """Free channels (F, nv) with clearances at their best; here there are none."""
+        """Free channels (F, nv) with slacks at their best; here there are none."""
         return values
 
     # What a kind gives, each once for a pose and in this order: what one keeps, those after it may use.
@@ -450,10 +450,10 @@ class Rows(ABC):
         """∂F/∂q, (F, m, nv)."""
 
     @abstractmethod
-    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
+    def _hessian(self, posed: PosedMechanism, multipliers: FloatArray) -> Hessian | None:
         """Σ_k μ_k ∂²F_k/∂q∂q for multipliers (F, m), exact; None where it is nothing."""
 
-    # What others ask
+    # For callers
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted residual, (F, m)."""
@@ -473,11 +473,11 @@ class Rows(ABC):
         """The Jacobian (F, m, nv) with targets in place of points [Buss2009 §2], where there are any."""
         return self.jacobian(posed)
 
-    def bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
+    def hessian(self, posed: PosedMechanism, multipliers: FloatArray) -> Hessian | None:
         """The curvature Σ_k μ_k ∂²r_k/∂q∂q for multipliers (F, m), exact; None where it is nothing."""
         if self._slopes_at is not posed:
             self.jacobian(posed)
-        return self._bend(posed, multipliers * self._weight)
+        return self._hessian(posed, multipliers * self._weight)
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Unweighted error of each task, (F, tasks) [m] or [rad]: the length of its F."""

@@ -96,7 +96,7 @@ class ChannelRows(Rows, of=StayNear):
     def _slope(self, posed: PosedMechanism) -> FloatArray:
         return np.broadcast_to(self._jacobian, (len(posed.values), *self._jacobian.shape))
 
-    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> None:
+    def _hessian(self, posed: PosedMechanism, multipliers: FloatArray) -> None:
         """Nothing: the residual is linear."""
 
     def errors(self, posed: PosedMechanism) -> FloatArray:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray, IntArray, alike, check_number
 from ..errors import IKError
-from ..model.mechanism import Bend, Mechanism, PosedMechanism, summed
+from ..model.mechanism import Hessian, Mechanism, PosedMechanism, summed
 from ..model.skeleton import Skeleton
 from .base import Rows, Task
 
@@ -114,7 +114,7 @@ class OneOf(Task):
 class ChoiceRows(Rows, of=OneOf):
     """The rows of all alternatives, 0 but for the one that is taken.
 
-    The taken one may differ by frame, and the number of rows may not: those of the others ask for nothing.
+    The taken one may differ by frame, and the number of rows may not: those of the others are 0.
     """
 
     by_frame: ClassVar[tuple[str, ...]] = ("taken",)
@@ -183,7 +183,7 @@ class ChoiceRows(Rows, of=OneOf):
         return ((self._first + self.taken)[:, self._task_of_row] == self._of_row).astype(np.float64)
 
     def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
-        """Free channels (F, nv) with the clearances of alternatives at their best."""
+        """Free channels (F, nv) with the slacks of alternatives at their best."""
         for rows in self._rows:
             values = rows.settled(posed, values)
         return values
@@ -195,9 +195,9 @@ class ChoiceRows(Rows, of=OneOf):
         whole = np.concatenate([rows.jacobian(posed) for rows in self._rows], axis=1)
         return whole * self._mask()[..., None]
 
-    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend | None:
+    def _hessian(self, posed: PosedMechanism, multipliers: FloatArray) -> Hessian | None:
         parts = np.split(multipliers * self._mask(), self._splits, axis=1)
-        return summed(rows.bend(posed, own) for rows, own in zip(self._rows, parts, strict=True))
+        return summed(rows.hessian(posed, own) for rows, own in zip(self._rows, parts, strict=True))
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Errors of what is taken, (F, tasks) [m] or [rad]."""

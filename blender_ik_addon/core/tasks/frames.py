@@ -15,8 +15,8 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray, check_number, frozen, times
 from ..errors import IKError
-from ..model.mechanism import Bend, Mechanism, PosedMechanism
-from ..model.rotation import left_jacobian_inverse, log_bend, rotvec_from_matrix
+from ..model.mechanism import Hessian, Mechanism, PosedMechanism
+from ..model.rotation import left_jacobian_inverse, log_hessian, rotvec_from_matrix
 from ..model.skeleton import CHANNELS, Skeleton
 from .aims import axes_along
 from .base import (
@@ -116,12 +116,12 @@ class PlaceRows(Rows):
         self._moving: FloatArray = moving
         return self._by_rows(moving)
 
-    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
+    def _hessian(self, posed: PosedMechanism, multipliers: FloatArray) -> Hessian:
         if self._plain:
             forces = multipliers.reshape(self._moving.shape[:3])
         else:
             forces = np.add.reduceat(self._axes * multipliers[..., None], self._starts, axis=1)
-        return posed.bend(forces, self._moving)
+        return posed.hessian(forces, self._moving)
 
 
 class ReachRows(PlaceRows, of=ReachPoint):
@@ -229,16 +229,16 @@ class OrientationRows(Rows, of=MatchOrientation):
         from_omega = left_jacobian_inverse(self._turn) @ np.swapaxes(self._target, -1, -2)
         return self._rows(from_omega @ self._omega)
 
-    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
-        """Exact: what `log_bend` knows of one turn, and ½ torque · (ω_i × ω_j) of successive ones."""
+    def _hessian(self, posed: PosedMechanism, multipliers: FloatArray) -> Hessian:
+        """Exact: `log_hessian` for one turn, and ½ torque · (ω_i × ω_j) for successive ones."""
         omega, count = self._omega, len(self._anchors)
         forces = np.zeros((len(multipliers), 3 * count))
         forces[:, self._used] = multipliers
-        pull, form = log_bend(self._turn, forces.reshape(len(forces), count, 3))
+        pull, form = log_hessian(self._turn, forces.reshape(len(forces), count, 3))
         torques, form = times(self._target, pull), self._target @ form @ self._target.swapaxes(-1, -2)
         shape = (len(omega), 3 * count, omega.shape[3])
         products = (omega.reshape(shape), (0.5 * form @ omega).reshape(shape))
-        return posed.bend(0.5 * torques, omega, (products,))
+        return posed.hessian(0.5 * torques, omega, (products,))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -271,9 +271,9 @@ class ReachFrame(JointTask):
 
 # Planes
 
-CLEARANCE_UNIT: Final = 30.0
-"""σ, height for a unit of clearance [1]. A point above its plane should move as if there were none, but steps
-are the least that do, and clearances count in them: by 1/σ². Much more would hide other rows from the
+SLACK_UNIT: Final = 30.0
+"""σ, height for a unit of slack [1]. A point above its plane should move as if there were none, but steps
+are the least that do, and slacks count in them: by 1/σ². Much more would hide other rows from the
 tolerances by which step rules tell directions from rounding."""
 
 CONTACT: Final = 1e-7
@@ -321,17 +321,17 @@ class OnPlane(JointTask):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ClearedPlane(OnPlane):
-    """A one-sided plane that knows the channel of its clearance, as `problem.system` makes it."""
+class SlackPlane(OnPlane):
+    """A one-sided plane with the joint of its slack variable, as `problem.system` makes it."""
 
     _: KW_ONLY
-    clearance: int
+    slack: int
     """Joint whose translation x is the height above the plane."""
-    joint_fields: ClassVar[tuple[str, ...]] = ("joint", "clearance")
+    joint_fields: ClassVar[tuple[str, ...]] = ("joint", "slack")
 
 
 class PlaneRows(PlaceRows, of=OnPlane):
-    """Heights over planes: F = h − σc, h = n·(p − origin) − offset, c the clearance.
+    """Heights over planes: F = h − σc, h = n·(p − origin) − offset, c the slack.
 
     c is 0 where the point must be on the plane. Where it may be above, c >= 0 is a channel with a limit, the
     slack variable of the inequality h >= 0 [NocedalWright2006 §16.1]: all that stops channels at their limits
@@ -351,34 +351,34 @@ class PlaneRows(PlaceRows, of=OnPlane):
         )
         self._contact = CONTACT * skeleton.reach
         self._one_sided = np.array([task.one_sided for task in tasks])
-        cleared = [(e, task.clearance) for e, task in enumerate(tasks) if isinstance(task, ClearedPlane)]
-        self._cleared: IntArray = np.array([e for e, _ in cleared], dtype=np.int64)
-        """Tasks with a clearance, (k,)."""
+        slacked = [(e, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackPlane)]
+        self._slack: IntArray = np.array([e for e, _ in slacked], dtype=np.int64)
+        """Tasks with a slack, (k,)."""
         columns = mechanism.channels.tolist()
-        self._columns: IntArray = np.array([columns.index(j * CHANNELS) for _, j in cleared], dtype=np.int64)
-        """The free channels of their clearances, (k,)."""
+        self._columns: IntArray = np.array([columns.index(j * CHANNELS) for _, j in slacked], dtype=np.int64)
+        """The free channels of their slacks, (k,)."""
         self.clears = bool(len(self._columns))
 
     def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
-        """Free channels (F, nv) with the clearances that are not 0 at their best, h / σ or 0."""
+        """Free channels (F, nv) with the slacks that are not 0 at their best, h / σ or 0."""
         if not self.clears:
             return values
         best = np.array(values)
         self.residual(posed)
-        heights = self._heights[:, self._cleared]
+        heights = self._heights[:, self._slack]
         above = (heights > self._contact) & (values[:, self._columns] > 0.0)
-        best[:, self._columns] = np.where(above, heights / CLEARANCE_UNIT, 0.0)
+        best[:, self._columns] = np.where(above, heights / SLACK_UNIT, 0.0)
         return best
 
     def _value(self, posed: PosedMechanism) -> FloatArray:
         self._heights: FloatArray = super()._value(posed)
         rows = self._heights.copy()
-        rows[:, self._cleared] -= CLEARANCE_UNIT * posed.values[:, self._columns]
+        rows[:, self._slack] -= SLACK_UNIT * posed.values[:, self._columns]
         return rows
 
     def _slope(self, posed: PosedMechanism) -> FloatArray:
         slope = np.array(super()._slope(posed))
-        slope[:, self._cleared, self._columns] -= CLEARANCE_UNIT
+        slope[:, self._slack, self._columns] -= SLACK_UNIT
         return slope
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
@@ -399,11 +399,11 @@ NO_CENTRES: Final = frozen(np.zeros((0, 3)))
 class Balance(Task):
     """Bring the centre of mass over a place, by default along the ground alone.
 
-    The centre of mass is Σ m_j c_j / Σ m_j over joints with masses m_j, c_j the centre of what hangs on each.
+    The centre of mass is Σ m_j c_j / Σ m_j over joints with masses m_j, c_j the centre of the mass of each.
     """
 
     masses: ArrayField = ArrayField(None)
-    """Mass of what each joint of the skeleton carries itself, at least 0 [kg or any], (n,)."""
+    """Mass of each joint of the skeleton, without its children, at least 0 [kg or any], (n,)."""
     target: PlaceField = PlaceField()
     """Where the centre of mass should be, in armature space, (3,) or (F, 3) [m]."""
     _: KW_ONLY
@@ -444,7 +444,7 @@ class Balance(Task):
 class BalanceRows(PlaceRows, of=Balance):
     """Centres of mass: F = N (Σ s_j c_j − target), s_j the share of each mass, N the axes that matter.
 
-    Masses that one slot of the mechanism carries are one mass at their common centre: what costs is the
+    Masses on one slot of the mechanism are one mass at their common centre: what costs is the
     number of moving joints, not that of bones.
     """
 

@@ -7,7 +7,7 @@ mechanism. So a kind of task states F and its derivative, and Jacobian and curva
     J = F' P',      Σ μ ∂²F/∂q∂q = Σ_k (μ F')_k · ∂²p_k/∂q∂q + P'ᵀ (μ F'') P'.
 
 F'' is found by central differences of F' in the 3 K coordinates of the points, exact to about 1e-9: only how
-fast Newton's steps converge hangs on it.
+fast Newton's steps converge depends on it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, lengths, times
 from ..errors import IKError
-from ..model.mechanism import Bend, Mechanism, PosedMechanism, cross
+from ..model.mechanism import Hessian, Mechanism, PosedMechanism, cross
 from ..model.skeleton import Skeleton
 from .base import (
     ORIGIN,
@@ -86,7 +86,7 @@ class PointFunctionRows(Rows):
         slope = self._by_points.reshape(frames, tasks, self.size, 3 * count) @ by_task
         return slope.reshape(frames, tasks * self.size, slope.shape[3])
 
-    def _bend(self, posed: PosedMechanism, multipliers: FloatArray) -> Bend:
+    def _hessian(self, posed: PosedMechanism, multipliers: FloatArray) -> Hessian:
         """Exact to about 1e-9."""
         points, moving = self._points, self._moving
         frames, tasks, count, _ = points.shape
@@ -101,7 +101,7 @@ class PointFunctionRows(Rows):
         forms = (forces @ change)[..., 0, :].transpose(1, 2, 0, 3)  # F'', (F, E, 3 K, 3 K)
         right = 0.25 * (forms + forms.swapaxes(2, 3)) @ moving.reshape(frames, tasks, size, nv)
         shape = (frames, tasks * size, nv)
-        return posed.bend(
+        return posed.hessian(
             pulls.reshape(frames, tasks * count, 3), moving, ((moving.reshape(shape), right.reshape(shape)),)
         )
 
