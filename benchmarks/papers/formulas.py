@@ -211,7 +211,8 @@ def planar_elements(lengths: FloatArray, angles: FloatArray) -> FloatArray:
 
 def singular_values(jacobian: npt.ArrayLike) -> FloatArray:
     """Singular values of Jacobians (..., m, n), the largest first, (..., min(m, n))."""
-    return np.asarray(np.linalg.svd(jacobian, compute_uv=False), dtype=np.float64)
+    matrix = np.asarray(jacobian, dtype=np.float64)
+    return np.asarray(np.linalg.svd(matrix, compute_uv=False), dtype=np.float64)
 
 
 def damped_condition_number(singular: npt.ArrayLike, damping: float) -> FloatArray:
