@@ -70,7 +70,7 @@ def test_jacobian(kind: str, variant: str):
         assert plan.skeleton.free.any(1).sum() < rig.armature.skeleton.free.any(1).sum()
     directions = STEP * np.eye(system.size)
     nudged = np.concatenate([values + directions, values - directions])
-    # Not by `system.place`: that puts the clearance of a floor where it is best, for each pose.
+    # Not by `system.place`: that puts the slack of a floor where it is best, for each pose.
     jacobian = system.jacobian(system.mechanism.place(values))
     ahead, back = np.split(system.residual(system.mechanism.place(nudged)), 2)
     wanted = (ahead - back).T / (2.0 * STEP)

@@ -88,12 +88,15 @@ def revised(skeleton: Skeleton, character: Character, rows: Sequence[RoleRow]) -
             lost = -1 if limb.effector in limb.joints else limb.effector
             roles = {joint: role for _, joint, role in parts}
             effector = replaced.get(limb.effector, lost)
-            same = tuple(sorted(roles)) == limb.joints
+            same = tuple(roles) == limb.joints
             limbs.append(limb if same else _changed(skeleton, character, limb, roles, effector))
     placed = {joint for limb in limbs for joint in limb.joints}
+    in_limbs = {joint for limb in character.limbs for joint in limb.joints}
+    # What was recognised outside of limbs, such as bones between hips and legs, stays there.
+    outside = [choice for choice in character.choices if choice.joint not in in_limbs]
     ordered = tuple(sorted(choices.values(), key=lambda choice: choice.joint))
     for choice in ordered:
-        if choice.joint not in placed and choice.role in KINDS:
+        if choice.joint not in placed and choice.role in KINDS and choice not in outside:
             _join(skeleton, character, limbs, choice)
     return replace(character, choices=ordered, limbs=tuple(limbs))
 
@@ -131,9 +134,9 @@ def _changed(
     skeleton: Skeleton, character: Character, limb: Limb, roles: Mapping[int, Role], effector: int
 ) -> Limb:
     """The limb with other joints, bent as these are now; its last end or joint without an effector, -1."""
-    joints = tuple(sorted(roles))
+    joints = tuple(sorted(roles, key=lambda joint: (len(skeleton.ancestors(joint)), joint)))
     if effector < 0:
-        effector = max((joint for joint in joints if roles[joint] in _ENDS), default=joints[-1])
+        effector = next((joint for joint in joints[::-1] if roles[joint] in _ENDS), joints[-1])
     limb = replace(limb, joints=joints, roles=tuple(roles[joint] for joint in joints), effector=effector)
     places = skeleton.armature_from_joint_rest[:, :3, 3]
     figure = character.figures[limb.figure] if character.figures else None
