@@ -2,7 +2,8 @@
 """What must be as it was before: action, scene and pose, recorded independently of the add-on."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -16,6 +17,21 @@ KEY_ATTRIBUTES = (
 CURVE_ATTRIBUTES = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
 POSE_CHANNELS = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale")
 IS_BLENDER_5 = bpy.app.version >= (5, 0, 0)
+
+
+@contextmanager
+def frame_changes() -> Iterator[list[int]]:
+    """Note each frame that the scene is set to."""
+    frames: list[int] = []
+
+    def note(scene: Any, *_: Any) -> None:
+        frames.append(scene.frame_current)
+
+    bpy.app.handlers.frame_change_post.append(note)
+    try:
+        yield frames
+    finally:
+        bpy.app.handlers.frame_change_post.remove(note)
 
 
 def as_tuples(value: Any) -> Any:

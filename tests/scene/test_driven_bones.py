@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Solve and Bake where constraints and drivers move bones with each solve: repeated until these rest."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import radians
 from typing import Any
 
@@ -14,7 +12,7 @@ from blender_ik_addon.scene import posing
 
 from . import builders
 from .actions import channelbag_of
-from .records import action_record, pose_record
+from .records import action_record, frame_changes, pose_record
 
 HALF_MILLIMETRE, TENTH_DEGREE = 5e-4, radians(0.1)
 FRAMES = range(1, 13)
@@ -84,21 +82,6 @@ def misses(armature: Any, frames: Any) -> list[tuple[float, float]]:
         turn = bone.to_quaternion().rotation_difference(goal.matrix_world.to_quaternion())
         found.append((distance, 2.0 * float(np.arccos(min(1.0, abs(turn.w))))))
     return found
-
-
-@contextmanager
-def frame_changes() -> Iterator[list[int]]:
-    """Note each frame that the scene is set to."""
-    frames: list[int] = []
-
-    def note(scene: Any, *_: Any) -> None:
-        frames.append(scene.frame_current)
-
-    bpy.app.handlers.frame_change_post.append(note)
-    try:
-        yield frames
-    finally:
-        bpy.app.handlers.frame_change_post.remove(note)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The use cases, as a specification: what solving and baking do, what they leave alone, what they refuse."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +24,7 @@ from blender_ik_addon.scene.rig.rig import Rig
 
 from . import builders
 from .actions import assign_slot, channelbag_of
-from .records import Fault, action_record, lines_run, pose_record, scene_record, select_bones
+from .records import Fault, action_record, frame_changes, lines_run, pose_record, scene_record, select_bones
 
 HAND = ("spine.001", "spine.002", "spine.003", "shoulder.L", "upper_arm.L", "forearm.L", "hand.L")
 LIMBS = ("hand.L", "hand.R", "foot.L", "foot.R")
@@ -220,21 +219,6 @@ def everything(armature: Any) -> dict[str, Any]:
         "objects": {o.name: [row[:] for row in o.matrix_basis] for o in bpy.data.objects},
         "counts": [len(getattr(bpy.data, kind)) for kind in ("objects", "actions", "armatures", "scenes")],
     }
-
-
-@contextmanager
-def frame_changes() -> Iterator[list[int]]:
-    """Note each frame that the scene is set to."""
-    frames: list[int] = []
-
-    def note(scene: Any, *_: Any) -> None:
-        frames.append(scene.frame_current)
-
-    bpy.app.handlers.frame_change_post.append(note)
-    try:
-        yield frames
-    finally:
-        bpy.app.handlers.frame_change_post.remove(note)
 
 
 def swing(goal: Any, *places: tuple[int, tuple[float, float, float]]) -> None:
