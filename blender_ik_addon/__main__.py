@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """`python -m blender_ik_addon`: the command line, where Blender is a Python module (pip's bpy)."""
 
+import os
+import shutil
 import sys
+import traceback
+from contextlib import suppress
 
 
 def main() -> int:
@@ -22,8 +26,7 @@ def main() -> int:
         return cli.run(sys.argv[1:])
     finally:
         unregister()
-        # Blender 4.5 as a module does not exit where a driver that Python evaluates has been read.
-        bpy.app.driver_namespace.clear()
+        shutil.rmtree(bpy.app.tempdir, ignore_errors=True)  # Blender does so at its exit
 
 
 def main_or_interrupted() -> int:
@@ -36,4 +39,13 @@ def main_or_interrupted() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main_or_interrupted())
+    code = 4  # Poise has failed
+    try:
+        code = main_or_interrupted()
+    except Exception:  # noqa: BLE001 (whatever it is, it is told)
+        traceback.print_exc()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # it is closed
+            stream.flush()
+    # All is written. What Blender 4.5 as a module does at its own exit waits for ever, more often than not.
+    os._exit(code)

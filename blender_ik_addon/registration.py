@@ -4,12 +4,13 @@
 from contextlib import ExitStack
 
 from . import cli
+from .scene import translations
 from .scene.live import handlers as live
 from .scene.properties import naming, overrides, settings, versions
-from .ui import acting, drag, operators, overlay, panels, preferences
+from .ui import acting, bake_presets, drag, feet, handles, operators, overlay, panels, preferences, trails
 
-_STORED = (settings, naming, overrides, versions)
-_SHOWN = (acting, operators, overlay, drag, panels, preferences)
+_STORED = (translations, settings, naming, overrides, versions)
+_SHOWN = (acting, operators, overlay, drag, handles, trails, feet, bake_presets, panels, preferences)
 MODULES = (*_STORED, *_SHOWN, live, cli)
 """What is registered, each after the modules whose classes it uses."""
 

@@ -4,7 +4,10 @@
 import faulthandler
 import os
 import signal
+from collections.abc import Callable
+from math import ceil
 from pathlib import Path
+from typing import Any
 
 # Before numpy is loaded: the matrices here are small, and on a machine with other work threads that wait
 # for each other make a solve fifty times slower.
@@ -12,10 +15,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 
 HANGS_SECONDS = 900
 """[s] A test that goes on for so long hangs. The slowest takes 20 s on a machine without other work."""
+
+HAS_ALARM = hasattr(signal, "SIGALRM")
 
 # The same examples on every run and machine, so that a red test is red for everyone; nothing goes by the
 # clock, as machines are slow at times. A test that costs more per example asks for fewer, with @settings.
@@ -29,25 +34,43 @@ settings.register_profile(
 )
 settings.load_profile("poise")
 
+MORE = float(os.environ.get("POISE_CASES", "1"))
+"""How many times as many random cases are tried as usual; below 1 fewer of the usual ones."""
+
+
+def cases(count: int, of: str = "") -> Callable[[Any], Any]:
+    """Try so many random cases; by hand `POISE_CASES=20` tries twenty times as many, other ones on each run.
+
+    Args:
+        count: How many.
+        of: Tests that differ by this alone have different cases.
+    """
+    chosen = settings(max_examples=ceil(count * MORE), derandomize=MORE <= 1.0, print_blob=True)
+    return chosen if MORE > 1.0 or not of else lambda test: seed(of)(chosen(test))
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """When the process hangs, print its stacks and end it: in a test, but also at exit.
 
     The system's alarm clock also ends what never comes back from Blender or numpy, and costs a test next to
-    nothing; pytest's own watch starts a thread for each.
+    nothing; pytest's own watch starts a thread for each. Windows has no such clock.
     """
+    if not HAS_ALARM:
+        return
     # Nothing is captured yet; later file descriptor 2 is.
     faulthandler.register(signal.SIGALRM, file=os.dup(2), chain=True)
 
 
 def pytest_collectstart() -> None:
     """Wind up the clock; where tests run in several processes, not in the one that only hands them out."""
-    signal.alarm(HANGS_SECONDS)
+    if HAS_ALARM:
+        signal.alarm(HANGS_SECONDS)
 
 
 def pytest_runtest_setup() -> None:
     """Wind up the clock again: something goes on."""
-    signal.alarm(HANGS_SECONDS)
+    if HAS_ALARM:
+        signal.alarm(HANGS_SECONDS)
 
 
 @pytest.fixture

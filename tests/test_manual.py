@@ -190,8 +190,12 @@ def test_messages_are_those_of_the_program(page: str):
 
 
 def test_every_argument_of_the_command_line_is_in_the_manual():
-    arguments = re.findall(r'add_argument\("(--[a-z-]+)"', text_of(PACKAGE / "cli.py"))
-    assert "--armature" in arguments
+    code = text_of(PACKAGE / "cli" / "arguments.py")
+    arguments = set(re.findall(r'(?<!= )"(--[a-z-]+)"', code)) | {"--ease-in", "--ease-out"}
+    assert {"--armature", "--redo", "--range"} <= arguments
+    tasks = re.findall(r'tasks\.add_parser\(\s*"([a-z]+)"', code)
+    assert len(tasks) == 6
+    arguments.update(tasks)
     page = text_of(DOCS / "manual" / "command-line.md")
     assert [argument for argument in arguments if f"`{argument}`" not in page] == []
 

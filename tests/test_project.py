@@ -13,9 +13,12 @@ from urllib.parse import SplitResult, urlsplit
 
 import pytest
 
+from blender_ik_addon import core
+
 ROOT = Path(__file__).resolve().parent.parent
 MANIFEST = tomllib.loads((ROOT / "blender_manifest.toml").read_text(encoding="utf-8"))
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 SPDX_LINE = "# SPDX-License-Identifier: GPL-3.0-or-later"
 MADE_BY_TOOLS = {
     ".git",
@@ -63,14 +66,23 @@ def test_manifest_keeps_the_rules_of_the_extensions_platform():
     assert len(MANIFEST["tagline"]) <= 64
     assert MANIFEST["tagline"][-1].isalnum()
     assert set(MANIFEST["tags"]) == {"Animation", "Rigging"}
-    assert (
-        "permissions" not in MANIFEST
-    )  # neither network nor files beside the .blend: to ask for more is a decision
+    # Presets lie in the user's folder, and command lines write files. To ask for more is a decision.
+    assert set(MANIFEST["permissions"]) == {"files"}
 
 
 def test_one_version_everywhere():
     assert re.fullmatch(r"\d+\.\d+\.\d+", MANIFEST["version"])
-    assert PROJECT["version"] == MANIFEST["version"]
+    assert PROJECT["version"] == core.__version__ == MANIFEST["version"]
+    assert f"dist/poise-{MANIFEST['version']}.zip" in (ROOT / "README.md").read_text(encoding="utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    released = re.findall(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", changes, re.MULTILINE)
+    assert released[0] == MANIFEST["version"]
+
+
+def test_manifest_and_library_have_the_same_addresses():
+    (author,) = PROJECT["authors"]
+    assert MANIFEST["maintainer"] == f"{author['name']} <{author['email']}>"
+    assert MANIFEST["website"] == PROJECT["urls"]["Homepage"]
 
 
 def test_lowest_blender_is_one_that_is_tested():
@@ -108,7 +120,7 @@ def test_every_installed_version_is_exact():
             assert line.startswith("#") or re.fullmatch(r"[\w\[\]-]+==[\w.]+", line), f"{path.name}: {line}"
 
 
-def test_every_extra_is_among_what_the_scripts_install():
+def test_every_extra_and_group_is_among_what_the_scripts_install():
     lines = [
         line
         for path in (ROOT / "requirements").glob("*.txt")
@@ -116,7 +128,10 @@ def test_every_extra_is_among_what_the_scripts_install():
     ]
     pinned = {re.split(r"\[|==", line)[0] for line in lines}
     wanted = {
-        re.split(r"[\[<>=]", name)[0] for extra in PROJECT["optional-dependencies"].values() for name in extra
+        re.split(r"[\[<>=]", name)[0]
+        for table in (PROJECT["optional-dependencies"], PYPROJECT["dependency-groups"])
+        for names in table.values()
+        for name in names
     }
     assert wanted <= pinned
 

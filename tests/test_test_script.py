@@ -46,6 +46,34 @@ def test_a_process_that_hangs_is_ended(tmp_path: Path):
         assert told in output
 
 
+def listed(*arguments: str) -> list[str]:
+    """What the script would run."""
+    command = ["bash", "scripts/test", "--list", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [line.partition(":")[0] for line in done.stdout.splitlines()]
+
+
+def test_all_is_every_version_that_has_pins():
+    every = listed("--all")
+    assert every[:2] == ["core", "core with numpy 1.26, Python 3.11"]
+    pins = (ROOT / "requirements").glob("blender-*.txt")
+    blenders = {line.split(",")[0].removeprefix("Blender ") for line in every[2:]}
+    assert blenders == {path.stem.removeprefix("blender-") for path in pins}
+    assert {line.partition("Python ")[2] for line in every[2:]} == {"3.11", "3.13"}
+
+
+def test_what_is_chosen_is_all_that_is_run():
+    assert listed() == ["core", *(f"Blender {v}, Python {p}" for v, p in USUAL.items())]
+    assert listed("--core") == listed("tests/core/test_x.py") == ["core"]
+    assert listed("--blender", "5.1") == ["Blender 5.1, Python 3.13"]
+    assert listed("--gui", "--kernel=Nehalem") == ["core with the rounding of Nehalem", "window"]
+
+
+USUAL = {"5.2": "3.13", "5.0": "3.11", "4.5": "3.11"}
+"""Blenders that every run tests, with their Pythons."""
+
+
 def kernel_missing(kernel: str, flags: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Ask what a processor with these flags lacks."""
     cpuinfo = folder / "cpuinfo"

@@ -49,11 +49,16 @@ References, cited by their keys:
   Joint Surgery 63-A(9), 1981.
 - [DeLeva1996] P. de Leva: Adjustments to Zatsiorsky-Seluyanov's segment inertia parameters, Journal of
   Biomechanics 29(9), 1996.
+- [Gordon2014] C. C. Gordon et al.: 2012 Anthropometric Survey of U.S. Army Personnel, Natick, 2014.
 - [Anderson1965] D. G. Anderson: Iterative procedures for nonlinear integral equations, Journal of the ACM
   12(4), 1965.
 - [WalkerNi2011] H. F. Walker, P. Ni: Anderson acceleration for fixed-point iterations, SIAM Journal on
   Numerical Analysis 49(4), 2011.
+- [Lawson1961] C. L. Lawson: Contributions to the theory of linear least maximum approximation, thesis,
+  University of California, Los Angeles, 1961.
 """
+
+from typing import Final
 
 from .errors import IKError
 from .explain.diagnosis import (
@@ -67,6 +72,7 @@ from .model.kinematics import PosedSkeleton, forward_kinematics
 from .model.skeleton import Pose, Skeleton
 from .problem.options import METHODS, SolverOptions
 from .problem.system import Problem
+from .solve.follower import Followed, Follower
 from .solve.paths import target_path
 from .solve.sequence import SequenceSolution, solve_each, solve_sequence
 from .solve.solver import Solution, Status, TaskError, solve
@@ -86,12 +92,16 @@ from .tasks import (
     Task,
 )
 
+__version__: Final = "0.2.0"
+
 __all__ = [
     "METHODS",
     "AimAt",
     "Balance",
     "Diagnosis",
     "Explanation",
+    "Followed",
+    "Follower",
     "IKError",
     "KeepDistance",
     "LevelDiagnosis",

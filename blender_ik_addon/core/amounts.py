@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Amounts and lists as people read them: lengths in millimetres, angles in degrees, the first few names."""
+"""Amounts as people read them: lengths in millimetres, angles in degrees."""
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+
+from .messages import Message
 
 FAR: Final = 10.0
 """Length [m] from which lengths are told in metres: nobody counts the digits of 27960 mm."""
@@ -19,7 +20,7 @@ ROUNDING: Final = 1e-6
 def length_text(length: float) -> str:
     """Write a length [m] in millimetres, to three digits; in metres if it is far."""
     if not np.isfinite(length):
-        return "an unknown distance"
+        return Message("an unknown distance")
     if abs(length) >= VERY_FAR:
         return f"{1e-3 * length:,.0f} km"
     if abs(length) >= FAR:
@@ -30,19 +31,13 @@ def length_text(length: float) -> str:
 def angle_text(angle: float) -> str:
     """Write an angle [rad] in degrees, to three digits."""
     if not np.isfinite(angle):
-        return "an unknown angle"
+        return Message("an unknown angle")
     return f"{_three_digits(float(np.degrees(angle)))}°"
 
 
 def limit_angle(angle: float) -> str:
     """Write a limit [rad] in tenths of a degree: one that was set to 0 is 1e-14 after conversions."""
     return f"{round(float(np.degrees(angle)), 1) + 0.0:g}°"  # no -0
-
-
-def in_a_row(texts: Sequence[str], most: int) -> str:
-    """Write texts in a row, the first few of many and how many more there are."""
-    more = len(texts) - most
-    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _three_digits(number: float) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import IKError
+from .messages import Message
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -47,7 +48,9 @@ def frozen(array: npt.ArrayLike, dtype: type[np.generic] = np.float64) -> npt.ND
     try:
         copy = np.array(array, dtype=dtype, order="C", copy=True)
     except (TypeError, ValueError, OverflowError) as error:  # text, rows of different lengths, objects
-        raise IKError(f"this is not an array of numbers: {f'{array}'[:40]} ({error})") from None
+        raise IKError(
+            "this is not an array of numbers: {value} ({error})", value=f'{array}'[:40], error=error
+        ) from None
     copy.setflags(write=False)
     return copy
 
@@ -62,8 +65,12 @@ def usable(array: FloatArray) -> bool:
 def fault(array: FloatArray) -> str:
     """What makes numbers unusable, to be said after the name of what has them."""
     if not np.isfinite(array).all():
-        return "is not finite"
-    return f"has the number {np.abs(array).max():.3g}, at most {LARGEST:.0e} can be solved: make it smaller"
+        return Message("is not finite")
+    return Message(
+        "has the number {max:.3g}, at most {largest:.0e} can be solved: make it smaller",
+        max=np.abs(array).max(),
+        largest=LARGEST,
+    )
 
 
 def check_whole(name: str, value: Any, least: int) -> None:
@@ -73,7 +80,9 @@ def check_whole(name: str, value: Any, least: int) -> None:
     except (TypeError, ValueError, OverflowError):
         whole = False
     if not whole:
-        raise IKError(f"{name} must be a whole number from {least}, got {value!r}")
+        raise IKError(
+            "{name} must be a whole number from {least}, got {value!r}", name=name, least=least, value=value
+        )
 
 
 def check_number(name: str, value: Any, least: float = -LARGEST, *, above: bool = False) -> None:
@@ -83,10 +92,12 @@ def check_number(name: str, value: Any, least: float = -LARGEST, *, above: bool 
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
-        wanted = "finite" if least < 0.0 else "above 0" if above else "finite and not negative"
+        wanted = Message("finite and not negative")
+        if least < 0.0 or above:
+            wanted = Message("finite") if least < 0.0 else Message("above 0")
         if isinstance(value, int | float) and LARGEST < abs(value) < inf:
-            wanted = f"at most {LARGEST:.0e}"
-        raise IKError(f"{name} must be {wanted}, got {value!r}")
+            wanted = Message("at most {largest:.0e}", largest=LARGEST)
+        raise IKError("{name} must be {wanted}, got {value!r}", name=name, wanted=wanted, value=value)
 
 
 def alike(thing: _Thing) -> _Thing:

@@ -1,6 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is raised when the input is wrong; not converging is a result and raises nothing."""
 
+from typing import Any
+
+from .messages import Message
+
 
 class IKError(ValueError):
     """Wrong input: the message says what is wrong, where (bone, channel, shape), and what to do about it."""
+
+    def __init__(self, message: str, /, **values: Any) -> None:
+        """Take a message, or the template of one with its values."""
+        self.message = message if isinstance(message, Message) else Message(message, **values)
+        """What is wrong, for people."""
+        super().__init__(self.message)

@@ -19,6 +19,11 @@ def new_grouped_curve(channelbag: Any, data_path: str, array_index: int, group: 
     return curve
 
 
+def is_selected(pose_bone: Any) -> bool:
+    """Whether a bone is selected in Pose Mode: from 5.0 the pose has that, not the armature."""
+    return bool(pose_bone.select if IS_BLENDER_5 else pose_bone.bone.select)
+
+
 def stored_values(group: Any) -> Any:
     """Return what a file holds of a property group by name, declared or not; to be read and deleted from."""
     if IS_BLENDER_5:

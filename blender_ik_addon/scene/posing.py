@@ -11,28 +11,36 @@ default that of the context.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any, Final
 
 import bpy
 from bpy.types import Depsgraph, Object
 
 from ..core import Diagnosis, IKError, Status, solve
 from ..core.explain.diagnosis import diagnose as diagnosis_of
+from ..core.messages import Joined, Message, counted
 from ..core.solve.sequence import SequenceJob
+from .armature import limits
 from .armature.armature import check_editable
-from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
+from .armature.limits import RigLimits, read_limits
 from .armature.pose_note import note_posed
 from .armature.poses import evaluated_matrices, write_pose
 from .armature.restoring import PoseSnapshot, set_up_restored_on_error
 from .armature.role_table import recognise_roles
-from .bake_frames import BakeFrames, bake_range
-from .baking import BakeJob
+from .bake.destinations import BakeTo
+from .bake.frames import BakeFrames, bake_range
+from .bake.job import BakeJob
+from .bake.measuring import measure
+from .bake.together import BakeJobs
+from .character.feet import roll_feet
 from .character.mirror import MirrorReport, mirror
 from .character.preferring import pose_naturally, prefer_present_pose
 from .character.preset_files import preset_names, preset_path
 from .character.presets import PresetReport, load_preset, save_preset
-from .character.setup import SetupReport, setup_character
+from .character.setup import SetupReport, bend_limbs, setup_character
+from .effectors.contact_keys import contact_borders
 from .effectors.effectors import check_present
 from .effectors.entries import (
     add_choice,
@@ -54,19 +62,32 @@ from .kinds.frame_data import orientations
 from .live.driven_bones import Passes
 from .live.following import follow_until_rest
 from .live.machine import Trigger
-from .matching import MatchReport, key_targets, snap_targets
+from .matching.contacts import ContactReport, ContactsJob, find_contacts, lock_contacts
+from .matching.corrections import correct, corrections_on, remove_corrections, switch_corrections
+from .matching.grip import hold_prop
+from .matching.recording import TargetsJob, clip_range, targets_from_animation
+from .matching.snapping import MatchReport, key_targets, snap_targets
+from .properties.joint_properties import POISE_PG_joint
 from .properties.settings import settings_of
-from .reports import counted
+from .reports import all_reached
 from .rig.keying import key_pose
-from .rig.reports import BakeReport, EffectorError, Report, effector_errors, show, solver_reasons
+from .rig.reports import BakeReport, EffectorError, Measured, Report, effector_errors, show, solver_reasons
 from .rig.rig import Rig
 from .rig.states import end_solve, held_from_now
+from .translations import translated
+
+MARKED: Final = "Poise: "
+"""How the names of timeline markers begin that `mark_frames` sets."""
 
 __all__ = [
     "AttachReport",
     "BakeFrames",
     "BakeJob",
+    "BakeJobs",
     "BakeReport",
+    "BakeTo",
+    "ContactReport",
+    "ContactsJob",
     "EffectorError",
     "MassReport",
     "MatchReport",
@@ -76,20 +97,33 @@ __all__ = [
     "Report",
     "RigLimits",
     "SetupReport",
+    "TargetsJob",
     "add_choice",
     "add_effector",
     "add_floor",
     "attach_targets",
     "bake",
     "bake_range",
+    "bake_together",
+    "bend_limbs",
+    "clip_range",
+    "contact_borders",
+    "correct",
+    "corrections_on",
     "diagnose",
+    "find_contacts",
     "follow",
+    "frames_to_look_at",
+    "hold_prop",
     "keep_orientation",
     "key_pose",
     "key_targets",
     "load_preset",
+    "lock_contacts",
     "make_natural",
     "make_target",
+    "mark_frames",
+    "measure",
     "measure_meshes",
     "mirror",
     "move_effector",
@@ -102,9 +136,11 @@ __all__ = [
     "read_limits",
     "recognise_roles",
     "remove_choice",
+    "remove_corrections",
     "remove_effector",
     "remove_limits",
     "remove_masses",
+    "roll_feet",
     "save_preset",
     "set_state",
     "setup_character",
@@ -112,7 +148,9 @@ __all__ = [
     "solve_pose",
     "staying_behind",
     "store_pose",
+    "switch_corrections",
     "switch_live",
+    "targets_from_animation",
     "unpin",
 ]
 
@@ -139,12 +177,14 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
             write_pose(armature_object, rig.armature, solution.pose, plan.problem.moving_joints)
             note_posed(armature_object)
             depsgraph.update()
-            shown = rig.shown(armature_object, depsgraph)
-            measured = rig.measure(armature_object, depsgraph, frames, shown)
-            passes.note(0, shown, measured, plan, solution, frames.largest_scale)
+            seen = rig.seen(armature_object, depsgraph)
+            [measured] = rig.measure_frames(frames, [seen], within)
+            passes.note(0, seen.armature_from_joint)
+            by_solver = Measured.solved(plan, solution.errors, frames.largest_scale)
+            passes.compare([measured], by_solver.distances[None], by_solver.angles[None])
             if passes.rest(within):
                 break
-            passes.again([solution])
+            passes.again(solution.pose.channels[None])
             plan = rig.plan(passes.frames)
             job = SequenceJob(plan.problem, passes.frames.pose, options, near=passes.near)
             deque(job.run(), maxlen=0)
@@ -155,11 +195,20 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     whys = solver_reasons(rig, frames, plan, [error.why for error in solution.errors])
     whys = [why or moved for why, moved in zip(whys, passes.reasons(0, within), strict=True)]
     errors = effector_errors(armature_object, rig, measured, whys)
-    how = f" after {counted(iterations, 'iteration')}"
-    report = Report.of(errors, solution.status, iterations, notes, how=how)
+    asked = sum(error.position is not None or error.rotation is not None for error in errors)
+    reached = counted(
+        iterations,
+        "{reached} after {count} iteration",
+        "{reached} after {count} iterations",
+        reached=all_reached(asked),
+    )
+    report = Report.of(errors, solution.status, iterations, notes, reached=reached)
     if not report.reached and solution.status is Status.MAX_ITERATIONS:
-        more = f"; stopped after {iterations} iterations while still moving: raise Iterations"
-        report = replace(report, message=report.message + more)
+        more = Message(
+            "stopped after {iterations} iterations while still moving: raise Iterations",
+            iterations=iterations,
+        )
+        report = replace(report, message=Joined("; ", (report.message, more)))
     show(armature_object, rig, report)
     bones = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
     if end_solve(armature_object, rig.effectors, depsgraph, bones, rig.armature.skeleton.names):
@@ -209,6 +258,26 @@ def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Repor
     return follow_until_rest(armature_object, depsgraph, Trigger.SCRIPT)
 
 
+def own_limits(armature_object: Object, bone_name: str) -> POISE_PG_joint:
+    """Return the entry of a bone among the limits, for editing; a new one copies the limits that it has.
+
+    Raises:
+        IKError: The armature is linked, or has no such bone.
+    """
+    check_editable(armature_object)
+    return limits.own_limits(armature_object, bone_name)
+
+
+def remove_limits(armature_object: Object, bones: Iterable[str] | None = None) -> int:
+    """Remove entries, by default all, so that the bones' own limits are used again; return how many.
+
+    Raises:
+        IKError: The armature is linked, or an entry belongs to the library of an override.
+    """
+    check_editable(armature_object)
+    return limits.remove_limits(armature_object, bones)
+
+
 def switch_live(armature_object: Object, on: bool) -> Report | None:
     """Switch live mode on or off; if on, the body is solved at once.
 
@@ -236,8 +305,8 @@ def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Dia
     frames = rig.read_frame(armature_object, depsgraph)
     found = diagnosis_of(rig.problem(frames), frames.pose[0])
     found = found.turned(orientations(frames.world_from_armature[0]))
-    frame = f"Frame {bpy.context.scene.frame_current}"
-    settings_of(armature_object).diagnosis = "\n".join((frame, *found.lines))
+    frame = Message("Frame {frame}", frame=bpy.context.scene.frame_current)
+    settings_of(armature_object).diagnosis = translated(Joined("\n", (frame, *found.lines)))
     return found
 
 
@@ -245,31 +314,117 @@ def bake(
     armature_object: Object,
     frames: Iterable[int] | str | None = None,
     *,
-    step: int | None = None,
+    step: float | None = None,
     at_keys: bool | None = None,
+    fewest: bool | None = None,
+    replace: bool = False,
+    to: str | None = None,
+    name: str | None = None,
+    blend: str | None = None,
+    ease_in: int | None = None,
+    ease_out: int | None = None,
+    bones: str | Iterable[str] | None = None,
+    channels: str | None = None,
+    loop: bool | None = None,
+    clear_constraints: bool | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> BakeReport:
-    """Solve frames and write them as keys into the object's own action.
+    """Solve frames and write them as keys into the object's own action, or where `to` says.
 
     Args:
         frames: Increasing whole frames, or a range: 'SCENE', 'PREVIEW', 'ACTION', 'KEYS' or 'CUSTOM'; by
-            default that in the settings. Older keys of the solved channels from the first of them to the last
-            are replaced.
-        step: Every which of the frames is keyed, and the last one; all are solved.
+            default that in the settings. Keys of earlier bakes on the solved channels, from the first of them
+            to the last, are replaced.
+        step: Every which of the frames is keyed, and the last one; all are solved. Below 1 sub-frames are
+            solved and keyed too: with 0.5 there are twice as many keys as frames.
         at_keys: Whether those are keyed at which targets have keys, and others only where the error between
             keys exceeds the deviation in the settings. By default step and this are as in the settings for a
             range, and 1 and False for frames that are given.
+        fewest: Whether each curve gets the fewest keys, with fitted handles, that keep the bones of effectors
+            within the deviations in the settings, at all frames and between them; with `at_keys` besides
+            those where targets have keys. By default likewise.
+        replace: Whether other keys there are replaced, too: it is refused otherwise, but where an effector
+            lets bones stay near the pose of each frame.
+        to: 'ACTION', the object's own action; 'NEW', a new action; or 'STRIP', an NLA strip over what plays:
+            the object's own action goes into a strip below. This and all that follows is by default as in the
+            settings.
+        name: Of the new action or of the strip. A strip that Poise has made is baked again.
+        blend: How the strip plays over what is below it, 'COMBINE', 'ADD' or 'REPLACE'; what plays is what
+            was solved.
+        ease_in: Frames over which the motion that is there goes over into the solved one, at the beginning.
+        ease_out: The same at the end. Errors in these frames are nan.
+        bones: Which bones move: 'ALL', 'SELECTED', 'LIMBS' (those of the selected bones), or names of bones
+            and of parts of the body, such as "arm.L", "legs" or "trunk". Others stay as they are animated.
+        channels: Which of their channels: 'BOTH', 'LOCATION' or 'ROTATION'.
+        loop: Whether the last frame is the first one again: pose and speed are the same there, and F-curves
+            repeat the keys. What travels goes on with each round.
+        clear_constraints: Whether the constraints of the bones that are keyed are removed at the end; bones
+            that they pose are keyed where they are.
         progress: Called with the part done in [0, 1]; what it raises stops the bake.
 
     Raises:
-        IKError: Something is missing or cannot be posed; everything is as before then.
+        IKError: Something is missing or cannot be posed, a name is taken, or keys would be
+            lost; everything is as before then.
     """
-    job = BakeJob(armature_object, frames, step, at_keys=at_keys)
-    try:
-        while job.step():
-            if progress is not None:
-                progress(job.progress)
-    except BaseException:
-        job.cancel()
-        raise
-    return job.finish()
+    check_present(armature_object)
+    where = BakeTo.of(armature_object, place=to, name=name, blend=blend, ease_in=ease_in, ease_out=ease_out)
+    job = BakeJob(
+        armature_object,
+        frames,
+        step,
+        at_keys=at_keys,
+        fewest=fewest,
+        replace_keys=replace,
+        to=where,
+        bones=bones,
+        channels=channels,
+        loop=loop,
+        clear_constraints=clear_constraints,
+    )
+    return job.run(progress)
+
+
+def mark_frames(armature_object: Object) -> int:
+    """Set timeline markers on the frames to look at of the last bake, in place of older ones; how many."""
+    scene, frames = bpy.context.scene, frames_to_look_at(armature_object)
+    markers = scene.timeline_markers
+    for marker in [own for own in markers if own.name.startswith(MARKED)]:
+        markers.remove(marker)
+    for frame, text in frames:
+        markers.new(f"{MARKED}{text}", frame=round(frame))
+    return len(frames)
+
+
+def frames_to_look_at(armature_object: Object) -> list[tuple[float, str]]:
+    """Return those of the last bake, and what is there; scripts have them in its report, too."""
+    lines = settings_of(armature_object).last_frames.splitlines()
+    found = [(float(frame), text) for frame, text in (line.split(" ", 1) for line in lines)]
+    return [(int(frame) if frame.is_integer() else frame, text) for frame, text in found]
+
+
+def bake_together(
+    armature_objects: Sequence[Object],
+    frames: Iterable[int] | str | None = None,
+    *,
+    replace: bool = False,
+    progress: Callable[[float], None] | None = None,
+    **options: Any,
+) -> tuple[BakeReport, ...]:
+    """Bake several characters, also where targets of one are bones of another; return the report of each.
+
+    Where targets depend on each other all are baked again until none moves any more.
+
+    Args:
+        armature_objects: At least one, each once.
+        frames: As of `bake`; by default the range in the settings of the first.
+        replace: As of `bake`.
+        progress: As of `bake`.
+        options: All other arguments of `bake`, the same for all characters.
+
+    Raises:
+        IKError: As `bake`; all characters are as before then.
+    """
+    own = {"to": "place", "name": "name", "blend": "blend", "ease_in": "ease_in", "ease_out": "ease_out"}
+    where = {own[key]: options.pop(key) for key in tuple(options) if key in own}
+    job = BakeJobs(tuple(armature_objects), frames, where=where, replace_keys=replace, **options)
+    return job.run(progress)

@@ -5,37 +5,33 @@ from collections.abc import Iterable, Sequence
 from math import degrees
 from typing import Final, NamedTuple
 
-from ..core import amounts
+from ..core import messages
 from ..core.amounts import angle_text, length_text
 from ..core.engine.pops import Pop
+from ..core.messages import Joined, Message, both, counted
 
 NAMES_SHOWN: Final = 5
 """How many names a sentence lists before it says how many more there are."""
 
 
-def in_a_row(texts: Sequence[str]) -> str:
+def in_a_row(texts: Sequence[str]) -> Message:
     """Write texts in a row, the first few of many."""
-    return amounts.in_a_row(texts, NAMES_SHOWN)
+    return messages.in_a_row(texts, NAMES_SHOWN)
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> Message:
     """Write names in a row, in quotes, the first few of many."""
     return in_a_row([repr(name) for name in names])
 
 
-def counted(count: int, what: str, several: str = "") -> str:
-    """Write how many there are of something: 1 target, 6 targets."""
-    return f"{count} {what if count == 1 else several or f'{what}s'}"
-
-
-def all_reached(count: int) -> str:
+def all_reached(count: int) -> Message:
     """Write that all of some targets are reached."""
-    return "the target is reached" if count == 1 else f"all {count} targets are reached"
+    return counted(count, "the target is reached", "all {count} targets are reached")
 
 
 def notes_on_branches(pops: Iterable[Pop]) -> tuple[str, ...]:
     """Write at which frames the pose flips, and which bone turns most there."""
-    largest: dict[int, Pop] = {}
+    largest: dict[float, Pop] = {}
     for pop in sorted(pops):
         known = largest.setdefault(pop.frame, pop)
         if pop.turn > known.turn:
@@ -43,18 +39,24 @@ def notes_on_branches(pops: Iterable[Pop]) -> tuple[str, ...]:
     if not largest:
         return ()
     flips = [
-        f"at frame {pop.frame}: {pop.joint} turns {round(degrees(pop.turn))}°" for pop in largest.values()
+        Message(
+            "at frame {frame}: {joint} turns {turn}°",
+            frame=pop.frame,
+            joint=pop.joint,
+            turn=round(degrees(pop.turn)),
+        )
+        for pop in largest.values()
     ]
     more = len(flips) - NAMES_SHOWN
-    rest = [f"and at {counted(more, 'more frame')}"] if more > 0 else []
-    return (f"pose flips {'; '.join([*flips[:NAMES_SHOWN], *rest])}",)
+    rest = [counted(more, "and at {count} more frame", "and at {count} more frames")] if more > 0 else []
+    return (Message("pose flips {frames}", frames=Joined("; ", [*flips[:NAMES_SHOWN], *rest])),)
 
 
 class Smoothed(NamedTuple):
     """An amount in a frame: how much smoothness adds to the miss of an effector, or the miss itself."""
 
     name: str
-    frame: int
+    frame: float
     amount: float
     """[m] or [rad]"""
     angular: bool
@@ -64,27 +66,28 @@ class Smoothed(NamedTuple):
 def notes_on_smoothing(smoothed: Iterable[Smoothed]) -> tuple[str, ...]:
     """Write how much smoothness adds to the misses."""
     texts = _amounts(smoothed)
-    return (f"smoothness adds up to {texts} to the misses",) if texts else ()
+    return (Message("smoothness adds up to {amounts} to the misses", amounts=texts),) if texts else ()
 
 
 def notes_on_between(largest: Iterable[Smoothed]) -> tuple[str, ...]:
     """Write how far targets are missed in frames between keys."""
     texts = _amounts(largest)
-    return (f"between keys targets are missed by up to {texts}",) if texts else ()
+    return (Message("between keys targets are missed by up to {amounts}", amounts=texts),) if texts else ()
 
 
 def _amounts(largest: Iterable[Smoothed]) -> str:
     """Write amounts with effector and frame."""
-    return " and ".join(
-        f"{(angle_text if own.angular else length_text)(own.amount)} ({own.name}, frame {own.frame})"
+    texts = [
+        Message(
+            "{amount} ({effector}, frame {frame})",
+            amount=(angle_text if own.angular else length_text)(own.amount),
+            effector=own.name,
+            frame=own.frame,
+        )
         for own in largest
-    )
+    ]
+    return both(texts) if texts else ""
 
 
-def sentences(*texts: str) -> str:
-    """Write texts one after the other, each with a capital letter and a full stop between."""
-    return ". ".join(text[:1].upper() + text[1:] for text in texts)
-
-
-SETTLING: Final = "Settling"
+SETTLING: Final = Message("Settling")
 """The message while live mode moves the body to the solution; misses are not reported meanwhile."""

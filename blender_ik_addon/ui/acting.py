@@ -14,10 +14,13 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty
 from bpy.types import Context, Object, Operator, Scene
 
 from ..core.errors import IKError
+from ..core.messages import Message, capitalized
 from ..scene import posing
 from ..scene.effectors.effectors import all_targets, target_of
 from ..scene.properties.effector_properties import POISE_PG_effector
 from ..scene.properties.settings import settings_of
+from ..scene.translations import translated
+from .preferences import PIE, keys_of
 
 
 def context_armature(context: Context) -> Object | None:
@@ -70,8 +73,8 @@ def choice(description: str, *items: tuple[str, str, str], name: str = "Action")
 
 def refuse(operator: Operator, error: Exception) -> set[str]:
     """Report what is wrong with the input."""
-    text = str(error)
-    operator.report({'ERROR'}, text[:1].upper() + text[1:])
+    text = translated(error.message) if isinstance(error, IKError) else str(error)
+    operator.report({'ERROR'}, capitalized(text))
     return {'CANCELLED'}
 
 
@@ -83,6 +86,8 @@ class ArmatureOperator(Operator):
 
     bl_options = {'REGISTER', 'UNDO'}
     needs_effectors: ClassVar = False
+    in_pie: ClassVar = False
+    """Whether it is in the pie menu and has no key of its own, which Blender would name in the tooltip."""
     changed: int = 0
     """How much `act` has done: if it fails after that, what is done stays and can be undone."""
 
@@ -90,17 +95,24 @@ class ArmatureOperator(Operator):
         cls.bl_idname, cls.bl_label = cls.__name__.replace("POISE_OT_", "poise."), label
 
     @classmethod
+    def description(cls, context: Context, properties: Any) -> str:
+        """The tooltip, with the keys of the pie menu where that has the operator."""
+        text = Message((cls.__doc__ or "").strip())
+        keys = keys_of(context, "wm.call_menu_pie", PIE) if cls.in_pie else ""
+        return translated(Message("{text}.\nPie menu: {keys}", text=text, keys=keys) if keys else text)
+
+    @classmethod
     def obstacle(cls, context: Context) -> str:
         """Say in words what keeps the operator from acting; empty if nothing does."""
         armature = context_armature(context)
         if armature is None:
-            return "Select an armature, or the target of one of its effectors"
+            return Message("Select an armature, or the target of one of its effectors")
         if not armature.is_editable:
-            return "The armature is linked from another file: make a library override of it"
+            return Message("The armature is linked from another file: make a library override of it")
         if armature.mode == 'EDIT':
-            return "Leave Edit Mode: bones have no pose there"
+            return Message("Leave Edit Mode: bones have no pose there")
         if cls.needs_effectors and not settings_of(armature).effectors:
-            return "Add an effector first"
+            return Message("Add an effector first")
         return cls.lacks(context, armature)
 
     @classmethod
@@ -111,7 +123,7 @@ class ArmatureOperator(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         obstacle = cls.obstacle(context)
-        cls.poll_message_set(obstacle)
+        cls.poll_message_set(translated(obstacle))
         return not obstacle
 
     def execute(self, context: Context) -> set[str]:
@@ -127,11 +139,12 @@ class ArmatureOperator(Operator):
 
     def tell(self, text: str, warning: object = False) -> None:
         """Report what was done, as a warning if there is something to look at."""
-        self.report({'WARNING'} if warning else {'INFO'}, text)
+        self.report({'WARNING'} if warning else {'INFO'}, translated(text))
 
     def answer(self, report: posing.Report | posing.BakeReport) -> set[str]:
         """Report how it went; a target that was not reached is a warning, not a failure."""
-        self.tell(report.summary(), not report.reached)
+        clamped = isinstance(report, posing.BakeReport) and report.clamped
+        self.tell(report.summary(), clamped or not report.reached)
         return {'FINISHED'}
 
 

@@ -20,7 +20,10 @@ from bpy.types import Context, Event, Object, WorkSpaceTool
 from ..core.amounts import length_text
 from ..core.arrays import FloatArray
 from ..core.errors import IKError
+from ..core.messages import Joined, Message
 from ..scene.live.dragging import Drag
+from ..scene.trails.editing import TargetsAtFrame
+from ..scene.translations import translated
 from . import overlay
 from .acting import ArmatureOperator, flag, refuse, require_armature
 from .mouse import AXES, AxisLock, Numbers, View, nearest_segment, stepped
@@ -40,16 +43,16 @@ FINE_STEPS: Final = 0.1
 WHEEL: Final = {'WHEELUPMOUSE': -1, 'WHEELDOWNMOUSE': 1}
 """By how much the wheel changes the priority."""
 KEYS: Final = (
-    (('MOUSE_LMB', 'EVENT_RETURN'), "Confirm"),
-    (('MOUSE_RMB', 'EVENT_ESC'), "Put Back"),
-    (('EVENT_X', 'EVENT_Y', 'EVENT_Z'), "Axis"),
-    (('EVENT_SHIFT', 'EVENT_X'), "Plane"),
-    (('EVENT_TAB',), "0-9 Numbers"),
-    (('EVENT_SHIFT',), "Slow"),
-    (('EVENT_CTRL',), "Steps"),
-    (('EVENT_H',), "Hold: Pin Bone"),
-    (('EVENT_R',), "Keep Orientation ({orientation})"),
-    (('MOUSE_MMB_SCROLL',), "Priority ({priority})"),
+    (('MOUSE_LMB', 'EVENT_RETURN'), Message("Confirm")),
+    (('MOUSE_RMB', 'EVENT_ESC'), Message("Put Back")),
+    (('EVENT_X', 'EVENT_Y', 'EVENT_Z'), Message("Axis")),
+    (('EVENT_SHIFT', 'EVENT_X'), Message("Plane")),
+    (('EVENT_TAB',), Message("0-9 Numbers")),
+    (('EVENT_SHIFT',), Message("Slow")),
+    (('EVENT_CTRL',), Message("Steps")),
+    (('EVENT_H',), Message("Hold: Pin Bone")),
+    (('EVENT_R',), Message("Keep Orientation ({orientation})")),
+    (('MOUSE_MMB_SCROLL',), Message("Priority ({priority})")),
 )
 """Signs in the status bar, since words are longer than a window is wide, and what the keys do; all on the
 page docs/dragging.md."""
@@ -57,13 +60,15 @@ WIDE: Final = ('EVENT_ESC', 'EVENT_CTRL')
 """Signs that are drawn wider than the room that a label has for them."""
 WIDE_MORE: Final = 1.2
 """How much more room they need [separators of Blender]."""
+Dragged = Drag | TargetsAtFrame
+"""What a mouse can drag."""
 
 
 @dataclass
 class _ByMouse:
     """A drag by mouse as it goes on; places of the mouse are (2,) [pixels]."""
 
-    drag: Drag
+    drag: Dragged
     view: View
     area: Any
     region: Any
@@ -76,6 +81,8 @@ class _ByMouse:
     """Where the mouse is."""
     lock: AxisLock = field(default_factory=AxisLock)
     numbers: Numbers = field(default_factory=Numbers)
+    shift_slows: bool = True
+    """Whether the mouse counts less while Shift is held."""
     snaps: bool = False
     fine: bool = False
     moved_at: float | None = None
@@ -99,8 +106,8 @@ class _ByMouse:
         """Follow the mouse."""
         mouse = self.at(event)
         if not self.choosing:
-            self.snaps, self.fine = event.ctrl, event.shift
-            self.mouse = self.mouse + (mouse - self.last) * (SLOW if event.shift else 1.0)
+            self.snaps, self.fine = event.ctrl, event.shift and self.shift_slows
+            self.mouse = self.mouse + (mouse - self.last) * (SLOW if self.fine else 1.0)
             if not self.numbers.typed:
                 self.warning = ""
                 self.go()
@@ -114,7 +121,7 @@ class _ByMouse:
         else:
             offset = self.lock.offset(self.view, self.start, (self.pressed, self.mouse), axes)
             if offset is None:
-                self.warning = "the view is along the axis or the plane: turn the view first"
+                self.warning = Message("the view is along the axis or the plane: turn the view first")
                 return
             if self.snaps:
                 step = self.step * (FINE_STEPS if self.fine else 1.0)
@@ -134,13 +141,16 @@ class _ByMouse:
         """Pin or free the bone under the mouse when H is released."""
         self.choosing = event.value == 'PRESS'
         if self.choosing:
-            self.warning = "release H over a bone to pin it or to free it"
+            self.warning = Message("release H over a bone to pin it or to free it")
         elif found := bone_at(context, self.drag.object(), self.view, self.at(event), but=self.drag.bone):
             holds = self.drag.pin(found[0])
-            self.warning = f"{found[0]} {'holds' if holds else 'is free'}"
+            bone = found[0]
+            self.warning = (
+                Message("{bone} holds", bone=bone) if holds else Message("{bone} is free", bone=bone)
+            )
             self.go()
         else:
-            self.warning = "no bone under the mouse to be pinned"
+            self.warning = Message("no bone under the mouse to be pinned")
 
     def key(self, event: Event) -> bool:
         """Take a key; whether it changes what is asked for."""
@@ -164,10 +174,10 @@ class _ByMouse:
         if self.numbers.typed:
             parts = [f"{drag.bone}: {self.numbers.text(self.lock)}"]
         else:
-            parts = [f"{drag.bone}: {length_text(float(np.linalg.norm(way)))}"]
+            parts: list[str] = [Joined(": ", (drag.bone, length_text(float(np.linalg.norm(way)))))]
             parts.append("(" + ", ".join(length_text(float(part)) for part in way) + ")")
         parts += [text for text in (self.lock.text, drag.report.message, self.warning) if text]
-        self.area.header_text_set("   ".join(parts))
+        self.area.header_text_set(translated(Joined("   ", parts)))
         self.area.tag_redraw()
 
     def end(self, context: Context) -> None:
@@ -180,26 +190,19 @@ class _ByMouse:
         self.area.tag_redraw()
 
 
-class POISE_OT_drag(ArmatureOperator, label="Drag Bone"):
-    """Drag a bone with the mouse; the body follows, and hands, feet and hips hold where they are"""
+class DragOperator(ArmatureOperator):
+    """What is dragged with the mouse until it is confirmed or put back; not registered itself."""
 
     # Not REGISTER: what a drag comes to depends on its way (pins, what was freed), so no panel could redo it.
     bl_options = {'UNDO', 'BLOCKING'}
 
-    bone: StringProperty(
-        name="Bone", description="The bone to drag; empty for the active one", options={'SKIP_SAVE'}
-    )
     offset: FloatVectorProperty(
         name="Offset",
-        description="How far to drag the bone in the world, when it is done without a mouse",
+        description="How far to drag it in the world, when it is done without a mouse",
         size=3,
         subtype='TRANSLATION',
         unit='LENGTH',
         options={'SKIP_SAVE'},
-    )
-    keep_orientation: flag("Keep Orientation", "The dragged bone keeps its orientation", False)
-    under_mouse: flag(
-        "Under Mouse", "Drag the bone under the mouse, by the point under it", False, options={'SKIP_SAVE'}
     )
     release_confirm: flag(
         "Confirm on Release", "Confirm when the mouse button is released", False, options={'SKIP_SAVE'}
@@ -207,41 +210,35 @@ class POISE_OT_drag(ArmatureOperator, label="Drag Bone"):
 
     _by_mouse: _ByMouse
 
-    @classmethod
-    def lacks(cls, context: Context, armature: Object) -> str:
-        return "" if context.mode == 'POSE' else "Go to Pose Mode (Ctrl Tab) to drag bones"
-
-    def act(self, context: Context, armature: Object) -> set[str]:
-        drag = self._grab(context, armature, self.bone, (0.0, 0.0, 0.0))
-        drag.move(drag.place + np.array(self.offset))
-        return self._confirmed(drag)
-
-    def invoke(self, context: Context, event: Event) -> set[str]:
-        if bpy.app.background or context.window is None or context.area is None:
-            return self.execute(context)
-        if context.area.type != 'VIEW_3D':
-            self.report({'ERROR'}, "Drag bones in the 3D viewport")
-            return {'CANCELLED'}
-        armature, region = require_armature(context), _region_at(context, event)
-        view, corner = View.of(region, region.data), np.array([region.x, region.y], dtype=np.float64)
+    @staticmethod
+    def mouse_at(context: Context, event: Event, release_confirm: bool) -> tuple[Any, FloatArray, FloatArray]:
+        """The part of the viewport under the mouse, where it was pressed and where it is, (2,) [pixels]."""
+        region = _region_at(context, event)
+        corner = np.array([region.x, region.y], dtype=np.float64)
         pressed = mouse = np.array([event.mouse_x, event.mouse_y]) - corner
-        if self.release_confirm:
+        if release_confirm:
             pressed = np.array([event.mouse_prev_press_x, event.mouse_prev_press_y]) - corner
-        bone, point = self.bone, (0.0, 0.0, 0.0)
-        if self.under_mouse:
-            found = bone_at(context, armature, view, pressed)
-            if found is None:
-                return {'PASS_THROUGH'}  # there is no bone: the mouse means something else
-            bone, point = found[0], (0.0, found[1], 0.0)
-        try:
-            drag = self._grab(context, armature, bone, point)
-        except IKError as error:
-            return refuse(self, error)
+        return region, pressed, mouse
+
+    def follow_mouse(
+        self,
+        context: Context,
+        drag: Dragged,
+        region: Any,
+        pressed: FloatArray,
+        mouse: FloatArray,
+        *,
+        shift_slows: bool = True,
+    ) -> set[str]:
+        """Let what was grabbed follow the mouse from now on."""
         grid: Any = context.space_data.overlay
         timer = context.window_manager.event_timer_add(TIMER_SECONDS, window=context.window)
         step = float(grid.grid_scale) / max(1, int(grid.grid_subdivisions))
+        view = View.of(region, region.data)
         self._by_mouse = _ByMouse(drag, view, context.area, region, timer, step, pressed, mouse)
-        overlay.show_drag(drag)
+        self._by_mouse.shift_slows = shift_slows
+        if isinstance(drag, Drag):
+            overlay.show_drag(drag)
         context.window_manager.modal_handler_add(self)
         self._by_mouse.show(context)
         return {'RUNNING_MODAL'}
@@ -293,6 +290,53 @@ class POISE_OT_drag(ArmatureOperator, label="Drag Bone"):
             drag.show(context)
         return {'RUNNING_MODAL'}
 
+    def _confirmed(self, drag: Dragged) -> set[str]:
+        report = drag.confirm()
+        if report.message:
+            self.tell(report.message, not report.dragged.reached)
+        return {'FINISHED'}
+
+
+class POISE_OT_drag(DragOperator, label="Drag Bone"):
+    """Drag a bone with the mouse; the body follows, and hands, feet and hips hold where they are"""
+
+    bone: StringProperty(
+        name="Bone", description="The bone to drag; empty for the active one", options={'SKIP_SAVE'}
+    )
+    keep_orientation: flag("Keep Orientation", "The dragged bone keeps its orientation", False)
+    under_mouse: flag(
+        "Under Mouse", "Drag the bone under the mouse, by the point under it", False, options={'SKIP_SAVE'}
+    )
+
+    @classmethod
+    def lacks(cls, context: Context, armature: Object) -> str:
+        return "" if context.mode == 'POSE' else Message("Go to Pose Mode (Ctrl Tab) to drag bones")
+
+    def act(self, context: Context, armature: Object) -> set[str]:
+        drag = self._grab(context, armature, self.bone, (0.0, 0.0, 0.0))
+        drag.move(drag.place + np.array(self.offset))
+        return self._confirmed(drag)
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        if bpy.app.background or context.window is None or context.area is None:
+            return self.execute(context)
+        if context.area.type != 'VIEW_3D':
+            self.report({'ERROR'}, translated(Message("Drag bones in the 3D viewport")))
+            return {'CANCELLED'}
+        armature = require_armature(context)
+        region, pressed, mouse = self.mouse_at(context, event, self.release_confirm)
+        bone, point = self.bone, (0.0, 0.0, 0.0)
+        if self.under_mouse:
+            found = bone_at(context, armature, View.of(region, region.data), pressed)
+            if found is None:
+                return {'PASS_THROUGH'}  # there is no bone: the mouse means something else
+            bone, point = found[0], (0.0, found[1], 0.0)
+        try:
+            drag = self._grab(context, armature, bone, point)
+        except IKError as error:
+            return refuse(self, error)
+        return self.follow_mouse(context, drag, region, pressed, mouse)
+
     def _grab(self, context: Context, armature: Object, bone: str, point: tuple[float, float, float]) -> Drag:
         if not bone:
             if context.active_pose_bone is None:
@@ -302,16 +346,10 @@ class POISE_OT_drag(ArmatureOperator, label="Drag Bone"):
         drag.keep_orientation(self.keep_orientation)
         return drag
 
-    def _confirmed(self, drag: Drag) -> set[str]:
-        report = drag.confirm()
-        if report.message:
-            self.tell(report.message, not report.dragged.reached)
-        return {'FINISHED'}
 
-
-def keys_of(drag: Drag) -> Callable[[Any, Context], None]:
+def keys_of(drag: Dragged) -> Callable[[Any, Context], None]:
     """Return what draws the keys of a drag in the status bar, with what they have set."""
-    orientation, priority = ("on" if drag.keeps_orientation else "off"), drag.priority
+    orientation, priority = Message("on") if drag.keeps_orientation else Message("off"), drag.priority
 
     def draw(header: Any, context: Context) -> None:
         for signs, text in KEYS:
@@ -320,7 +358,8 @@ def keys_of(drag: Drag) -> Callable[[Any, Context], None]:
                 row.label(text="", icon=sign)
                 if sign in WIDE:
                     row.separator(factor=WIDE_MORE)
-            row.label(text=text.format(orientation=orientation, priority=priority))
+            own = text.filled(orientation=orientation, priority=priority)
+            row.label(text=translated(own), translate=False)
 
     return draw
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..core.arrays import FloatArray
+from ..core.messages import Message
 
 ORTHOGRAPHIC: Final = 1e-12
 """Length of the last row of a view's projection [1/m] below which it has no perspective: it is 0 then."""
@@ -130,7 +131,17 @@ class AxisLock:
         """What it is, in words; empty for none."""
         if not self.letter:
             return ""
-        return f"{'locking' if self.plane else 'along'} {'local' if self.local else 'global'} {self.letter}"
+        if self.plane:
+            return (
+                Message("locking local {axis}", axis=self.letter)
+                if self.local
+                else Message("locking global {axis}", axis=self.letter)
+            )
+        return (
+            Message("along local {axis}", axis=self.letter)
+            if self.local
+            else Message("along global {axis}", axis=self.letter)
+        )
 
     @property
     def components(self) -> tuple[int, ...]:

@@ -2,32 +2,44 @@
 """Operators on effectors, poses and the set-up of a character: each gathers, calls `posing`, and reports."""
 
 import logging
+import textwrap
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from typing import Any, ClassVar
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Object
 
 from ..core.errors import IKError
+from ..core.messages import Joined, Message, counted, sentences
 from ..scene import posing
+from ..scene.armature.restoring import go_to_frame
 from ..scene.effectors.effectors import (
     all_targets,
-    is_taken,
+    is_led,
     label_of,
     lacks_target,
     possible_states,
     present_state,
     target_of,
 )
+from ..scene.jobs import Job
 from ..scene.kinds.kinds import KINDS
 from ..scene.properties.effector_properties import KIND_ITEMS, STATE_ITEMS, POISE_PG_effector
 from ..scene.properties.naming import note_name
 from ..scene.properties.overrides import only_own
-from ..scene.properties.settings import RANGE_ITEMS, settings_of
-from ..scene.reports import counted, sentences
+from ..scene.properties.settings import (
+    BLEND_ITEMS,
+    BONES_ITEMS,
+    CHANNELS_ITEMS,
+    RANGE_ITEMS,
+    TO_ITEMS,
+    settings_of,
+)
+from ..scene.reports import listed
+from ..scene.translations import translated
 from .acting import (
     ArmatureOperator,
     EffectorOperator,
@@ -43,13 +55,119 @@ from .acting import (
     shown_effector,
     shown_entry,
 )
+from .preferences import keys_of
 
 logger = logging.getLogger(__name__)
 
+REPORT_WIDTH = 80
+"""Letters in a line of a report that is shown by itself."""
 WORK_SECONDS = 0.05
-"""How long a modal bake works before Blender may look at the keyboard and draw [s]: Escape feels prompt."""
+"""How long modal work goes on before Blender may look at the keyboard and draw [s]: Escape feels prompt."""
 TIMER_SECONDS = 0.01
-"""Pause between two portions of a modal bake [s]: enough for one event to get through."""
+"""Pause between two portions of modal work [s]: enough for one event to get through."""
+
+
+class JobOperator(ArmatureOperator):
+    """An operator that works step by step, until Escape restores everything; not registered itself."""
+
+    doing: ClassVar[Message]
+    """What it is doing, for the status bar."""
+    noun: ClassVar[Message]
+    """What is cancelled."""
+    _job: Job[Any]
+    _timer: Any = None
+
+    def begin(self, context: Context, armature: Object) -> Job[Any]:
+        """Return the work, of which nothing is done yet. An IKError refuses."""
+        raise NotImplementedError
+
+    def ask(self, context: Context, event: Event) -> set[str] | None:
+        """Put a question to the user before anything is done; None for no question."""
+
+    def show_settings(self, armature: Object) -> None:
+        """Let the redo panel begin with the settings."""
+
+    def act(self, context: Context, armature: Object) -> set[str]:
+        wm = context.window_manager
+        job = self.begin(context, armature)
+        wm.progress_begin(0, 100)
+        try:
+            return self.close(job.run(lambda part: wm.progress_update(100 * part)))
+        finally:
+            wm.progress_end()
+
+    def close(self, report: Any) -> set[str]:
+        """Report what was done."""
+        if isinstance(report, posing.BakeReport):
+            return self.answer(report)
+        if isinstance(report, tuple):
+            self.tell(Joined(" ", [own.summary() for own in report]), not all(own.reached for own in report))
+            return {'FINISHED'}
+        self.tell(report.summary(), report.notes)
+        return {'FINISHED'}
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        if bpy.app.background or context.window is None:  # nobody there to press Escape
+            return self.execute(context)
+        try:
+            armature = require_armature(context)
+            self._job = self.begin(context, armature)
+            if (asked := self.ask(context, event)) is not None:
+                return asked
+            self.show_settings(armature)
+        except IKError as error:
+            return refuse(self, error)
+        wm = context.window_manager
+        wm.progress_begin(0, 100)
+        self._timer = wm.event_timer_add(TIMER_SECONDS, window=context.window)
+        wm.modal_handler_add(self)
+        return {'RUNNING_MODAL'}
+
+    def modal(self, context: Context, event: Event) -> set[str]:
+        if event.type == 'ESC':
+            self.cancel(context)
+            self.tell(Message("{noun} cancelled, everything is restored", noun=self.noun))
+            return {'CANCELLED'}
+        if event.type != 'TIMER':
+            return {'RUNNING_MODAL'}  # keep other input away: the scene must not change meanwhile
+        try:
+            if self._work(context):
+                return {'RUNNING_MODAL'}
+            report = self._job.finish()
+        except Exception as error:  # Blender calls us: else the timer and work half done would stay
+            logger.exception("%s stopped", self.noun)
+            self.cancel(context)
+            return refuse(self, error)
+        self._end(context)
+        return self.close(report)
+
+    def cancel(self, context: Context) -> None:
+        """Stop and restore; Blender calls this too, when the window closes or another file is opened."""
+        self._end(context)
+        self._job.cancel()
+
+    def _work(self, context: Context) -> bool:
+        """Work for a moment and show how far it is; whether there is more to do."""
+        until = time.perf_counter() + WORK_SECONDS
+        more = True
+        while more and time.perf_counter() < until:
+            more = self._job.step()
+        percent = round(100 * self._job.progress)
+        context.window_manager.progress_update(percent)
+        text = Message(
+            "Poise: {doing}, {percent} %.  Esc: cancel and restore", doing=self.doing, percent=percent
+        )
+        context.workspace.status_text_set(translated(text))
+        return more
+
+    def _end(self, context: Context) -> None:
+        wm = context.window_manager
+        if self._timer is None:
+            return  # a question was answered with no
+        wm.event_timer_remove(self._timer)
+        wm.progress_end()
+        if context.workspace:
+            context.workspace.status_text_set(None)
 
 
 class POISE_OT_add_effector(ArmatureOperator, label="Add Effector"):
@@ -117,7 +235,7 @@ class POISE_OT_select_target(EffectorOperator, label="Select Target"):
         if target is None:
             raise IKError("The active effector has no target to be selected")
         if not target.visible_get(view_layer=context.view_layer):
-            raise IKError(f"The target {target.name!r} is hidden: show it first (Alt H)")
+            raise IKError("The target {target!r} is hidden: show it first (Alt H)", target=target.name)
         if armature.mode != 'OBJECT':
             bpy.ops.object.mode_set(mode='OBJECT')
         settings_of(armature).active_effector = index
@@ -131,9 +249,9 @@ class POISE_OT_select_targets(EffectorOperator, label="Select All Targets"):
         every = dict.fromkeys(chain(*map(all_targets, settings_of(armature).effectors)))
         shown = [target for target in every if target.visible_get(view_layer=context.view_layer)]
         if not shown:
-            raise IKError(
-                "All targets are hidden: show them first (Alt H)" if every else "No effector has a target"
-            )
+            if every:
+                raise IKError("All targets are hidden: show them first (Alt H)")
+            raise IKError("No effector has a target")
         if armature.mode != 'OBJECT':
             bpy.ops.object.mode_set(mode='OBJECT')
         active = context.active_object
@@ -142,7 +260,14 @@ class POISE_OT_select_targets(EffectorOperator, label="Select All Targets"):
             target.select_set(True, view_layer=context.view_layer)
         hidden = len(every) - len(shown)
         if hidden:
-            self.tell(f"{counted(hidden, 'target')} hidden and not selected (Alt H shows them)", warning=True)
+            self.tell(
+                counted(
+                    hidden,
+                    "{count} target hidden and not selected (Alt H shows them)",
+                    "{count} targets hidden and not selected (Alt H shows them)",
+                ),
+                warning=True,
+            )
 
 
 def meant_effectors(context: Context, armature: Object, which: str) -> list[int] | None:
@@ -204,6 +329,136 @@ class POISE_OT_natural(ArmatureOperator, label="Natural Pose"):
         return None if report is None else self.answer(report)
 
 
+class POISE_OT_targets_from_animation(JobOperator, label="Targets from Animation"):
+    """Key targets where their bones are in the animation, which is kept as the motion that is preferred"""
+
+    which: choice(
+        "Which bones get targets",
+        ('BODY', "Body", "Hands, feet, head, hips, and all else that reaches for a target or is pinned"),
+        ('CHOSEN', "Chosen", "The selected bones, or those of the selected targets"),
+        name="Bones",
+    )
+    on: choice(
+        "On which frames",
+        ('CLIP', "Animation", "All frames that the action, or the NLA strips, have keys in"),
+        ('RANGE', "Bake Range", "The bake range"),
+        name="Frames",
+    )
+    doing, noun = Message("keying targets"), Message("Targets from Animation")
+
+    def begin(self, context: Context, armature: Object) -> posing.TargetsJob:
+        bones = chosen_bones(context, armature) if self.which == 'CHOSEN' else None
+        if bones is not None and not bones:
+            raise IKError("select the bones that are to have targets, in Pose Mode")
+        frames = posing.bake_range(armature) if self.on == 'RANGE' else None
+        return posing.TargetsJob(armature, bones, frames=frames)
+
+
+class POISE_OT_correct(EffectorOperator, label="Correct"):
+    """Turn what targets were moved by, on this frame, into offsets that ease in and out"""
+
+    which: _which()
+
+    def act(self, context: Context, armature: Object) -> None:
+        report = posing.correct(armature, meant_effectors(context, armature, self.which))
+        self.tell(report.summary(), report.notes)
+
+
+class POISE_OT_corrections(EffectorOperator, label="Corrections"):
+    """Switch corrections of targets on or off, or remove them"""
+
+    action: choice(
+        "What to do with corrections",
+        ('TOGGLE', "Toggle", "Switch them off if any is on, on otherwise"),
+        ('ON', "On", "Let them count"),
+        ('OFF', "Off", "Targets are where they were recorded; the keys of corrections stay"),
+        ('REMOVE', "Remove", "Remove corrections and their keys"),
+    )
+    which: choice(
+        "Which targets",
+        ('ALL', "All", "Those of all effectors"),
+        ('CHOSEN', "Chosen", "Those of the selected bones, or the selected ones; all where there are none"),
+        name="Targets",
+    )
+
+    def act(self, context: Context, armature: Object) -> None:
+        rows = meant_effectors(context, armature, self.which)
+        if self.action == 'REMOVE':
+            report = posing.remove_corrections(armature, rows)
+        else:
+            on = self.action == 'ON' or (self.action == 'TOGGLE' and not posing.corrections_on(armature))
+            report = posing.switch_corrections(armature, on, rows)
+        self.tell(report.summary(), report.notes)
+
+
+class _ContactsOperator(JobOperator):
+    """An operator on contacts of feet and hands; not registered itself."""
+
+    needs_effectors: ClassVar = True
+    which: choice(
+        "Which feet and hands",
+        ('ALL', "All", "All feet and hands that have keyed targets"),
+        ('CHOSEN', "Chosen", "Those of the selected bones or targets; all where there are none"),
+        name="Of",
+    )
+    on: choice(
+        "On which frames",
+        ('KEYS', "Keyed Frames", "From the first key of the targets to the last"),
+        ('RANGE', "Bake Range", "The bake range"),
+        name="Frames",
+    )
+
+    def asked(self, context: Context, armature: Object) -> dict[str, Any]:
+        """What the options say."""
+        frames = posing.bake_range(armature) if self.on == 'RANGE' else None
+        rows = meant_effectors(context, armature, 'CHOSEN') if self.which == 'CHOSEN' else None
+        return {"effectors": rows, "frames": frames}
+
+
+class POISE_OT_find_contacts(_ContactsOperator, label="Find Contacts"):
+    """Key when feet and hands are planted, by speed and height; contacts that are keyed stay as they are"""
+
+    replace: flag("Find Anew", "Find contacts anew also where they are keyed", default=False)
+    doing, noun = Message("finding contacts"), Message("Find Contacts")
+
+    def begin(self, context: Context, armature: Object) -> posing.ContactsJob:
+        asked = self.asked(context, armature)
+        return posing.ContactsJob(armature, **asked, replace=self.replace, lock=False)
+
+
+class POISE_OT_lock_contacts(_ContactsOperator, label="Lock Contacts"):
+    """Let targets of feet and hands rest while they are planted; where no contacts are keyed find them"""
+
+    ease: FloatProperty(
+        name="Ease",
+        description="How long a target takes to come to its place and to leave it",
+        default=0.2,
+        min=0.0,
+        soft_max=1.0,
+        unit='TIME_ABSOLUTE',
+    )
+    doing, noun = Message("locking contacts"), Message("Lock Contacts")
+
+    def begin(self, context: Context, armature: Object) -> posing.ContactsJob:
+        return posing.ContactsJob(armature, **self.asked(context, armature), ease=self.ease)
+
+
+class POISE_OT_hold_prop(EffectorOperator, label="Hold Prop"):
+    """Let the selected targets of hands go along with the selected object, and keep their grip on it"""
+
+    def act(self, context: Context, armature: Object) -> None:
+        rows = meant_effectors(context, armature, 'CHOSEN')
+        entries = settings_of(armature).effectors
+        targets = {target for entry in entries for target in all_targets(entry)}
+        props = [own for own in context.selected_objects if own != armature and own not in targets]
+        if rows is None or len(props) != 1:
+            raise IKError(
+                "select the target of a hand, or its bone, and the prop that it holds, and no other object"
+            )
+        report = posing.hold_prop(armature, props[0], rows)
+        self.tell(report.summary(), report.notes)
+
+
 class POISE_OT_key_targets(EffectorOperator, label="Key Targets"):
     """Key targets where they are on the present frame; bakes and Live follow these keys"""
 
@@ -220,13 +475,13 @@ class POISE_OT_make_targets(EffectorOperator, label="Make Targets"):
     @classmethod
     def lacks(cls, context: Context, armature: Object) -> str:
         lacking = any(map(lacks_target, settings_of(armature).effectors))
-        return "" if lacking else "Every effector has a target"
+        return "" if lacking else Message("Every effector has a target")
 
     def act(self, context: Context, armature: Object) -> None:
         for index in [i for i, e in enumerate(settings_of(armature).effectors) if lacks_target(e)]:
             posing.make_target(armature, index)
             self.changed += 1
-        self.tell(f"{counted(self.changed, 'target')} created")
+        self.tell(counted(self.changed, "{count} target created", "{count} targets created"))
 
 
 class POISE_OT_attach_targets(EffectorOperator, label="Attach Targets"):
@@ -235,7 +490,9 @@ class POISE_OT_attach_targets(EffectorOperator, label="Attach Targets"):
     @classmethod
     def lacks(cls, context: Context, armature: Object) -> str:
         behind = posing.staying_behind(armature)
-        return "" if behind else "Every target goes where the armature goes, or where its own parent goes"
+        if behind:
+            return ""
+        return Message("Every target goes where the armature goes, or where its own parent goes")
 
     def act(self, context: Context, armature: Object) -> set[str] | None:
         report = posing.attach_targets(armature)
@@ -287,6 +544,15 @@ class POISE_OT_set_state(EffectorOperator, label="Set State"):
     """Pin, Reach, Follow or Off: of the selected bones or targets, or of one effector"""
 
     state: choice("What the effectors do", *_state_items(), name="State")
+
+    @classmethod
+    def description(cls, context: Context, properties: Any) -> str:
+        """What the state means; the keys that go on to the next one, which Blender does not find here."""
+        text = Message("Pin, Reach, Follow, Off: the state that comes next")
+        items = {item[0]: Message(item[2]) for item in STATE_ITEMS}
+        text, keys = items.get(properties.state, text), keys_of(context, cls.bl_idname)
+        return translated(Message("{text}.\nNext state: {keys}", text=text, keys=keys) if keys else text)
+
     index: IntProperty(
         name="Effector",
         description="Place in the list of the effector that is meant; -1 for those of what is selected",
@@ -311,8 +577,9 @@ class POISE_OT_set_state(EffectorOperator, label="Set State"):
         for row, state in states.items():
             posing.set_state(armature, row, state)
             self.changed += 1
-        names = {item[0]: item[1] for item in STATE_ITEMS}
-        self.tell(", ".join(f"{label_of(effectors[row], row)}: {names[s]}" for row, s in states.items()))
+        names = {item[0]: Message(item[1]) for item in STATE_ITEMS}
+        done = [Joined(": ", (label_of(effectors[row], row), names[s])) for row, s in states.items()]
+        self.tell(Joined(", ", done))
 
 
 def holding(armature: Object, bones: Iterable[str]) -> dict[str, list[int]]:
@@ -325,7 +592,7 @@ def holding(armature: Object, bones: Iterable[str]) -> dict[str, list[int]]:
 def next_state(armature: Object, entry: POISE_PG_effector) -> str:
     """The state after the present one, of those that an effector can have."""
     now = present_state(armature, entry)
-    bound = entry.target is not None and is_taken(armature, entry)
+    bound = entry.target is not None and is_led(armature, entry)
     states = [state for state in possible_states(entry) if state != 'FOLLOW' or not bound]
     return states[(states.index(now) + 1) % len(states)]
 
@@ -337,8 +604,11 @@ class POISE_OT_keep_orientation(EffectorOperator, label="Keep Orientation"):
         index, entry = shown_effector(context, armature), shown_entry(context, armature)
         keeps = entry is not None and entry.kind != 'BOTH'
         posing.keep_orientation(armature, index, keeps)
-        how = "keeps its orientation" if keeps else "turns as it comes"
-        self.tell(f"{label_of(settings_of(armature).effectors[index], index)} {how}")
+        effector = label_of(settings_of(armature).effectors[index], index)
+        done = Message("{effector} turns as it comes", effector=effector)
+        if keeps:
+            done = Message("{effector} keeps its orientation", effector=effector)
+        self.tell(done)
 
 
 class POISE_OT_add_floor(EffectorOperator, label="Add Floor"):
@@ -354,8 +624,54 @@ class POISE_OT_add_floor(EffectorOperator, label="Add Floor"):
         if not bones:
             raise IKError("there are no feet and hands: press Set Up Character, or select bones in Pose Mode")
         floored = posing.add_floor(armature, bones)
-        self.tell(f"{counted(len(floored), 'bone')} kept above the floor" if floored else "There is a floor")
+        self.tell(
+            counted(len(floored), "{count} bone kept above the floor", "{count} bones kept above the floor")
+            if floored
+            else Message("There is a floor")
+        )
         return {'FINISHED'} if floored else {'CANCELLED'}
+
+
+class POISE_OT_bend_limbs(EffectorOperator, label="Elbows and Knees"):
+    """Handles that elbows and knees bend towards; once more takes them away"""
+
+    which: choice(
+        "Whose elbows and knees",
+        ('ALL', "All Limbs", "Of all arms and legs"),
+        ('ACTIVE', "Active Effector", "Of the limb of the active effector"),
+        name="Of",
+    )
+
+    def act(self, context: Context, armature: Object) -> None:
+        rows = None if self.which == 'ALL' else [shown_effector(context, armature)]
+        parts, on = posing.bend_limbs(armature, rows)
+        if not parts:
+            self.tell(Message("Nothing to do"), warning=True)
+            return
+        names = listed(parts)
+        self.tell(Message("{names} added", names=names) if on else Message("{names} removed", names=names))
+
+
+class POISE_OT_roll_feet(EffectorOperator, label="Foot Roll"):
+    """Let feet roll over heel, ball and toes without sinking into the floor; once more ends it"""
+
+    which: choice(
+        "Which feet",
+        ('ALL', "All Feet", "All feet that keep their orientation"),
+        ('ACTIVE', "Active Effector", "The foot of the active effector"),
+        name="Of",
+    )
+
+    def act(self, context: Context, armature: Object) -> None:
+        rows = None if self.which == 'ALL' else [shown_effector(context, armature)]
+        feet, on = posing.roll_feet(armature, rows)
+        if not feet:
+            self.tell(Message("Nothing to do"), warning=True)
+            return
+        names = listed(feet)
+        self.tell(
+            Message("{names}: rolls", names=names) if on else Message("{names}: as before", names=names)
+        )
 
 
 def chosen_bones(context: Context, armature: Object) -> list[str]:
@@ -383,7 +699,7 @@ class POISE_OT_pin_bones(ArmatureOperator, label="Pin Bones"):
     @classmethod
     def lacks(cls, context: Context, armature: Object) -> str:
         chosen = chosen_bones(context, armature)
-        return "" if chosen else "Select bones in Pose Mode, or targets of effectors"
+        return "" if chosen else Message("Select bones in Pose Mode, or targets of effectors")
 
     def act(self, context: Context, armature: Object) -> None:
         effectors = settings_of(armature).effectors
@@ -398,7 +714,8 @@ class POISE_OT_pin_bones(ArmatureOperator, label="Pin Bones"):
         for index in sorted(chain(*entries.values()), reverse=True) if held else ():
             let_go(armature, index)
             self.changed += 1
-        self.tell(f"{', '.join(entries)}: {'free' if held else 'pinned'}")
+        names = ", ".join(entries)
+        self.tell(Message("{names}: free", names=names) if held else Message("{names}: pinned", names=names))
 
 
 class POISE_OT_store_pose(EffectorOperator, label="Store Pose"):
@@ -406,23 +723,43 @@ class POISE_OT_store_pose(EffectorOperator, label="Store Pose"):
 
     def act(self, context: Context, armature: Object) -> None:
         count = posing.store_pose(armature, shown_effector(context, armature))
-        self.tell(f"Stored the pose of {counted(count, 'bone')}")
+        self.tell(counted(count, "Stored the pose of {count} bone", "Stored the pose of {count} bones"))
 
 
 class POISE_OT_solve_pose(EffectorOperator, label="Solve Pose"):
     """Move the skeleton so that every enabled effector reaches its target"""
 
+    in_pie: ClassVar = True
+
     def act(self, context: Context, armature: Object) -> set[str]:
         return self.answer(posing.solve_pose(armature, context.evaluated_depsgraph_get()))
 
 
-def _frame(name: str, which: str, default: int) -> Any:
+def _frame(name: str, description: str, default: int) -> Any:
     """An end of the range."""
-    description = f"{which} frame to bake, of the range Custom; without start and end, that in the settings"
     return IntProperty(name=name, description=description, default=default, options={'SKIP_SAVE'})
 
 
-class POISE_OT_bake(EffectorOperator, label="Bake"):
+def _ease(name: str, description: str) -> Any:
+    """How long the bake goes over at an end."""
+    return IntProperty(name=name, description=description, min=0, soft_max=100, options={'SKIP_SAVE'})
+
+
+TO_SETTINGS: Mapping[str, str] = {
+    "to": "bake_to",
+    "new_name": "bake_name",
+    "blend": "bake_blend",
+    "ease_in": "bake_ease_in",
+    "ease_out": "bake_ease_out",
+    "bones": "bake_bones",
+    "channels": "bake_channels",
+    "loop": "bake_loop",
+    "clear_constraints": "bake_clear_constraints",
+}
+"""Options of a bake that are in the settings where they are not given -> the properties there."""
+
+
+class POISE_OT_bake(JobOperator, label="Bake"):
     """Solve every frame and key the solved bones; Escape cancels and restores everything"""
 
     range: EnumProperty(
@@ -431,14 +768,24 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
         items=RANGE_ITEMS,
         options={'SKIP_SAVE'},
     )
-    start: _frame("Start Frame", "First", 1)
-    end: _frame("End Frame", "Last", 250)
-    step: IntProperty(
+    start: _frame(
+        "Start Frame",
+        "First frame to bake, of the range Custom; without start and end, that in the settings",
+        1,
+    )
+    end: _frame(
+        "End Frame",
+        "Last frame to bake, of the range Custom; without start and end, that in the settings",
+        250,
+    )
+    step: FloatProperty(
         name="Step",
-        description="Every how many frames there is a key; by default the step in the settings",
-        default=1,
-        min=1,
-        soft_max=24,
+        description="Every how many frames there is a key, below 1 at sub-frames; by default the step in the "
+        "settings",
+        default=1.0,
+        min=0.02,
+        soft_max=24.0,
+        step=100,
         options={'SKIP_SAVE'},
     )
 
@@ -448,21 +795,96 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
         "deviate too far; by default as in the settings",
         options={'SKIP_SAVE'},
     )
+    fewest: BoolProperty(
+        name="Fewest Keys",
+        description="Key each curve only where it needs keys, so that bones of effectors stay within the "
+        "deviation in the settings; by default as in the settings",
+        options={'SKIP_SAVE'},
+    )
 
-    _job: posing.BakeJob
-    _timer: Any
+    loop: BoolProperty(
+        name="Loop",
+        description="The last frame is the first one again, in pose and speed, and F-curves repeat the keys; "
+        "by default as in the settings",
+        options={'SKIP_SAVE'},
+    )
+    to: EnumProperty(
+        name="Bake To",
+        description="Where the keys go; by default as in the settings, as all that follows",
+        items=TO_ITEMS,
+        options={'SKIP_SAVE'},
+    )
+    new_name: StringProperty(
+        name="Name", description="Name of the new action or of the NLA strip", options={'SKIP_SAVE'}
+    )
+    blend: EnumProperty(
+        name="Blend",
+        description="How the strip plays over what is below it",
+        items=BLEND_ITEMS,
+        options={'SKIP_SAVE'},
+    )
+    bones: EnumProperty(
+        name="Bones", description="Which bones it moves and keys", items=BONES_ITEMS, options={'SKIP_SAVE'}
+    )
+    channels: EnumProperty(
+        name="Channels",
+        description="Which channels of these bones",
+        items=CHANNELS_ITEMS,
+        options={'SKIP_SAVE'},
+    )
+    ease_in: _ease(
+        "Ease In", "Frames at the beginning of the range that go over from the motion that is there"
+    )
+    ease_out: _ease("Ease Out", "Frames at the end of the range that go over to the motion that is there")
+    clear_constraints: BoolProperty(
+        name="Clear Constraints",
+        description="Remove the constraints of the bones that are keyed; by default as in the settings",
+        options={'SKIP_SAVE'},
+    )
+    together: flag(
+        "Selected Characters",
+        "Bake all selected armatures with effectors in one go, also where targets are each other's bones",
+        default=False,
+        options={'SKIP_SAVE'},
+    )
+    replace: flag(
+        "Replace Keys",
+        "Replace keys that Poise has not written, or that were edited since; without it they are asked about",
+        default=False,
+        options={'SKIP_SAVE'},
+    )
+
+    in_pie: ClassVar = True
+    _was_asked: bool = False
+    """Whether the question was put: what is executed next is the answer."""
+    needs_effectors: ClassVar = True
+    doing, noun = Message("baking"), Message("Bake")
 
     def _asked(self, armature: Object) -> dict[str, Any]:
         """The frames that were asked for, None for those in the settings, and which are keyed."""
         given = [name for name in ("start", "end") if self.properties.is_property_set(name)]
         if len(given) == 1:
-            raise IKError(f"Only '{given[0]}' was given: give both start and end, or neither")
+            raise IKError("Only '{given}' was given: give both start and end, or neither", given=given[0])
         which = self.range if self.properties.is_property_set("range") else None
         frames = range(self.start, self.end + 1) if given and which in (None, 'CUSTOM') else which
         settings, is_set = settings_of(armature), self.properties.is_property_set
         at_keys = self.at_keys if is_set("at_keys") else settings.bake_at_keys and not is_set("step")
         step = self.step if is_set("step") else settings.bake_step
-        return {"frames": frames, "step": step, "at_keys": at_keys}
+        fewest = self.fewest if is_set("fewest") else settings.bake_fewest and not is_set("step")
+        if fewest and not is_set("step"):
+            step = None
+        own = {name: getattr(self, name) if is_set(name) else None for name in TO_SETTINGS}
+        own["place"], own["name"] = own.pop("to"), own.pop("new_name")
+        moved = {name: own.pop(name) for name in ("bones", "channels", "loop", "clear_constraints")}
+        return {
+            "frames": frames,
+            "step": step,
+            "at_keys": at_keys,
+            "fewest": fewest,
+            "replace_keys": self.replace,
+            "where": own,
+            **moved,
+        }
 
     def draw(self, context: Context) -> None:
         """Show the options in the redo panel; the ends of the range where they count."""
@@ -473,12 +895,26 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
             column = layout.column(align=True)
             column.prop(self, "start")
             column.prop(self, "end")
+        layout.prop(self, "fewest")
         layout.prop(self, "at_keys")
-        if not self.at_keys:
+        if not self.at_keys and not self.fewest:
             layout.prop(self, "step")
+        layout.prop(self, "loop")
+        layout.prop(self, "to")
+        if self.to != 'ACTION':
+            layout.prop(self, "new_name")
+        if self.to == 'STRIP':
+            layout.prop(self, "blend")
+        layout.prop(self, "bones")
+        layout.prop(self, "channels")
+        column = layout.column(align=True)
+        column.prop(self, "ease_in")
+        column.prop(self, "ease_out")
+        layout.prop(self, "clear_constraints")
+        layout.prop(self, "together")
+        layout.prop(self, "replace")
 
-    def _show_settings(self, armature: Object) -> None:
-        """Let the redo panel begin with the settings."""
+    def show_settings(self, armature: Object) -> None:
         settings, is_set = settings_of(armature), self.properties.is_property_set
         if not is_set("range"):
             self.range = 'CUSTOM' if is_set("start") else settings.bake_range
@@ -486,86 +922,88 @@ class POISE_OT_bake(EffectorOperator, label="Bake"):
             self.start, self.end = settings.bake_start, settings.bake_end
         if not is_set("at_keys"):
             self.at_keys = settings.bake_at_keys and not is_set("step")
+        if not is_set("fewest"):
+            self.fewest = settings.bake_fewest and not is_set("step")
         if not is_set("step"):
             self.step = settings.bake_step
+        for name, setting in TO_SETTINGS.items():
+            if not is_set(name):
+                setattr(self, name, getattr(settings, setting))
+
+    def begin(self, context: Context, armature: Object) -> posing.BakeJob | posing.BakeJobs:
+        options = self._asked(armature)
+        where = options.pop("where")
+        others = [obj for obj in context.selected_objects if obj.type == 'ARMATURE' and obj != armature]
+        others = [obj for obj in others if settings_of(obj).effectors] if self.together else []
+        if others:
+            return posing.BakeJobs((armature, *others), where=where, **options)
+        return posing.BakeJob(armature, to=posing.BakeTo.of(armature, **where), **options)
 
     def act(self, context: Context, armature: Object) -> set[str]:
-        wm = context.window_manager
-        options = self._asked(armature)
-        wm.progress_begin(0, 100)
-        try:
-            return self.answer(
-                posing.bake(armature, **options, progress=lambda part: wm.progress_update(100 * part))
-            )
-        finally:
-            wm.progress_end()
-
-    def invoke(self, context: Context, event: Event) -> set[str]:
-        if bpy.app.background or context.window is None:  # nobody there to press Escape
-            return self.execute(context)
-        try:
-            armature = require_armature(context)
-            self._job = posing.BakeJob(armature, **self._asked(armature))
-            self._show_settings(armature)
-        except IKError as error:
-            return refuse(self, error)
-        wm = context.window_manager
-        wm.progress_begin(0, 100)
-        self._timer = wm.event_timer_add(TIMER_SECONDS, window=context.window)
-        wm.modal_handler_add(self)
-        return {'RUNNING_MODAL'}
-
-    def modal(self, context: Context, event: Event) -> set[str]:
-        if event.type == 'ESC':
-            self.cancel(context)
-            self.report({'INFO'}, "Bake cancelled, everything is restored")
+        if self._was_asked:  # it goes on as another bake, which can be cancelled and undone as any
+            given = ("range", "start", "end", "step", "at_keys", "fewest", "together", *TO_SETTINGS)
+            own = {name: getattr(self, name) for name in given if self.properties.is_property_set(name)}
+            bake: Any = bpy.ops.poise.bake  # pyright: ignore[reportAttributeAccessIssue]
+            bake('INVOKE_DEFAULT', **own, replace=True)
             return {'CANCELLED'}
-        if event.type != 'TIMER':
-            return {'RUNNING_MODAL'}  # keep other input away: the scene must not change under the bake
-        try:
-            if self._work(context):
-                return {'RUNNING_MODAL'}
-            report = self._job.finish()
-        except Exception as error:  # Blender calls us: else the timer and a bake half done would stay
-            logger.exception("The bake stopped")
-            self.cancel(context)
-            return refuse(self, error)
-        self._end(context)
-        return self.answer(report)
+        return super().act(context, armature)
 
-    def cancel(self, context: Context) -> None:
-        """Stop and restore; Blender calls this too, when the window closes or another file is opened."""
-        self._end(context)
-        self._job.cancel()
+    def ask(self, context: Context, event: Event) -> set[str] | None:
+        """Ask whether keys are to be replaced; without an answer nothing is done."""
+        assert isinstance(self._job, posing.BakeJob | posing.BakeJobs)
+        if not self._job.asks:
+            return None
+        self._was_asked = True
+        return context.window_manager.invoke_confirm(
+            self,
+            event,
+            title=translated(Message("Replace Keys?")),
+            message=translated(self._job.replaced.question),
+            confirm_text=translated(Message("Replace")),
+            icon='QUESTION',
+        )
 
-    def _work(self, context: Context) -> bool:
-        """Bake for a moment and show how far it is; whether there is more to do."""
-        until = time.perf_counter() + WORK_SECONDS
-        more = True
-        while more and time.perf_counter() < until:
-            more = self._job.step()
-        percent = round(100 * self._job.progress)
-        context.window_manager.progress_update(percent)
-        context.workspace.status_text_set(f"Poise: baking, {percent} %.  Esc: cancel and restore")
-        return more
 
-    def _end(self, context: Context) -> None:
-        wm = context.window_manager
-        wm.event_timer_remove(self._timer)
-        wm.progress_end()
-        if context.workspace:
-            context.workspace.status_text_set(None)
+class POISE_OT_mark_frames(EffectorOperator, label="Mark Frames"):
+    """Set timeline markers on frames of the last bake to look at, in place of older ones"""
+
+    @classmethod
+    def lacks(cls, context: Context, armature: Object) -> str:
+        found = settings_of(armature).last_frames
+        if found:
+            return ""
+        return Message("The last bake has no frames to look at: no flips, and no targets are missed")
+
+    def act(self, context: Context, armature: Object) -> None:
+        self.tell(counted(posing.mark_frames(armature), "{count} marker set", "{count} markers set"))
+
+
+class POISE_OT_show_frame(EffectorOperator, label="Go to Frame"):
+    """Go to a frame of the last bake to look at"""
+
+    frame: FloatProperty(name="Frame", description="Where to go", options={'SKIP_SAVE'})
+
+    def act(self, context: Context, armature: Object) -> None:
+        go_to_frame(context.scene, self.frame)
 
 
 class POISE_OT_key_pose(EffectorOperator, label="Key Pose"):
     """Key the present pose of the bones that Poise solves; a later bake replaces these keys"""
 
+    in_pie: ClassVar = True
+
     def act(self, context: Context, armature: Object) -> set[str] | None:
         keyed = posing.key_pose(armature, context.evaluated_depsgraph_get())
         if not keyed.count:
-            self.tell(sentences("nothing was keyed", *(keyed.notes or ("no bone is solved",))), warning=True)
+            why = keyed.notes or (Message("no bone is solved"),)
+            self.tell(sentences(Message("nothing was keyed"), *why), warning=True)
             return {'CANCELLED'}
-        done = f"keyed {counted(keyed.count, 'bone')} on frame {context.scene.frame_current}"
+        done = counted(
+            keyed.count,
+            "keyed {count} bone on frame {frame}",
+            "keyed {count} bones on frame {frame}",
+            frame=context.scene.frame_current,
+        )
         self.tell(sentences(done, *keyed.notes), keyed.notes)
 
 
@@ -586,13 +1024,35 @@ class POISE_OT_live(ArmatureOperator, label="Live"):
             return super().obstacle(context)
         settings = settings_of(armature)
         # In any mode: it begins to follow as soon as it can, and can always be switched off.
-        return "" if settings.effectors or settings.live else "Add an effector first"
+        return "" if settings.effectors or settings.live else Message("Add an effector first")
 
     def act(self, context: Context, armature: Object) -> set[str] | None:
         was = settings_of(armature).live
         self.changed = 1  # if it fails it is on, and the panel says what is missing
         report = posing.switch_live(armature, not was if self.action == 'TOGGLE' else self.action == 'ON')
         return None if report is None else self.answer(report)
+
+
+class POISE_OT_show_report(ArmatureOperator, label="Show Report"):
+    """Show a report of which the panel has no room for all lines"""
+
+    bl_options: ClassVar = {'INTERNAL'}
+
+    text: StringProperty(name="Text", description="The report", options={'SKIP_SAVE'})
+
+    @classmethod
+    def description(cls, context: Context, properties: Any) -> str:
+        """The tooltip is the report."""
+        return properties.text
+
+    def act(self, context: Context, armature: Object) -> None:
+        lines = textwrap.wrap(self.text, REPORT_WIDTH)
+
+        def draw(menu: Any, _context: Context) -> None:
+            for line in lines:
+                menu.layout.label(text=line, translate=False)
+
+        context.window_manager.popup_menu(draw, title=armature.name)
 
 
 class POISE_OT_diagnose(EffectorOperator, label="Diagnose Pose"):
@@ -620,7 +1080,7 @@ class POISE_OT_setup_character(ArmatureOperator, label="Set Up Character"):
     def act(self, context: Context, armature: Object) -> None:
         parts = {name: getattr(self, name) for name in ("use_table", "poles", "limits", "controls")}
         report = posing.setup_character(armature, **parts)
-        settings_of(armature).last_message = report.summary()
+        settings_of(armature).last_message = translated(report.summary())
         settings_of(armature).last_reached = report.ready
         self.tell(report.summary(), not report.ready)
 
@@ -630,7 +1090,14 @@ class POISE_OT_recognise_roles(ArmatureOperator, label="Recognise Roles"):
 
     def act(self, context: Context, armature: Object) -> None:
         character = posing.recognise_roles(armature)
-        self.tell(f"{counted(len(character.choices), 'bone')} with a role, {len(character.left_out)} without")
+        self.tell(
+            counted(
+                len(character.choices),
+                "{count} bone with a role, {others} without",
+                "{count} bones with a role, {others} without",
+                others=len(character.left_out),
+            )
+        )
 
 
 class POISE_OT_edit_roles(ArmatureOperator, label="Edit Roles"):
@@ -650,10 +1117,10 @@ class POISE_OT_edit_roles(ArmatureOperator, label="Edit Roles"):
                 raise IKError("make the bone active that gets a role, in Pose Mode")
             note_name(armature, bone)
             row: Any = settings.roles.add()
-            row.bone, row.reason = bone, "chosen by hand"
+            row.bone, row.reason = bone, translated(Message("chosen by hand"))
             settings.active_role = len(settings.roles) - 1
         elif settings.active_role < len(settings.roles):
-            with only_own("this row of the table", "choose the role None for it"):
+            with only_own(Message("this row of the table"), Message("choose the role None for it")):
                 settings.roles.remove(settings.active_role)
             settings.active_role = max(0, min(settings.active_role, len(settings.roles) - 1))
 
@@ -730,7 +1197,7 @@ class POISE_OT_save_preset(ArmatureOperator, label="Save Preset"):
 
     def act(self, context: Context, armature: Object) -> None:
         report = posing.save_preset(armature, posing.preset_path(self.name))
-        self.tell(f"Saved {report.summary()}")
+        self.tell(Message("Saved {summary}", summary=report.summary()))
 
 
 class POISE_OT_load_preset(ArmatureOperator, label="Load Preset"):
@@ -740,7 +1207,7 @@ class POISE_OT_load_preset(ArmatureOperator, label="Load Preset"):
 
     def act(self, context: Context, armature: Object) -> None:
         report = posing.load_preset(armature, posing.preset_path(self.name))
-        self.tell(f"Loaded {report.summary()}", report.missing or report.notes)
+        self.tell(Message("Loaded {summary}", summary=report.summary()), report.missing or report.notes)
 
 
 class POISE_OT_mirror(ArmatureOperator, label="Mirror"):
@@ -772,6 +1239,12 @@ CLASSES = (
     POISE_OT_select_targets,
     POISE_OT_snap_targets,
     POISE_OT_natural,
+    POISE_OT_targets_from_animation,
+    POISE_OT_correct,
+    POISE_OT_corrections,
+    POISE_OT_find_contacts,
+    POISE_OT_lock_contacts,
+    POISE_OT_hold_prop,
     POISE_OT_key_targets,
     POISE_OT_make_targets,
     POISE_OT_attach_targets,
@@ -782,11 +1255,16 @@ CLASSES = (
     POISE_OT_set_state,
     POISE_OT_keep_orientation,
     POISE_OT_add_floor,
+    POISE_OT_bend_limbs,
+    POISE_OT_roll_feet,
     POISE_OT_store_pose,
     POISE_OT_solve_pose,
     POISE_OT_bake,
+    POISE_OT_mark_frames,
+    POISE_OT_show_frame,
     POISE_OT_key_pose,
     POISE_OT_live,
+    POISE_OT_show_report,
     POISE_OT_diagnose,
     POISE_OT_setup_character,
     POISE_OT_recognise_roles,

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Drawing over the figure: `scene.live.overlay_geometry` says what, preferences say in which colours.
 
-Marks are computed when something has changed and kept until it changes again; a view that is turned costs
-the drawing alone. Nothing of this is there in background mode but the switches, which belong to the scene.
+Three steps, each done again only where what it depends on has changed; a redraw draws buffers.
+
+- Marks: what is there in the world. They depend on the scene.
+- `_Inked`: marks with colours and sizes, as arrays. They depend on the preferences as well.
+- `_Seen`: points and labels in the pixels of a view. They depend on the view as well.
+
+Nothing of this is there in background mode but the switches, which belong to the scene.
 """
 
 import logging
@@ -10,47 +15,46 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-import blf
 import bpy
 import gpu
 import numpy as np
 from bpy.app.handlers import persistent
-from bpy.props import PointerProperty
+from bpy.props import IntProperty, PointerProperty
 from bpy.types import Context, Panel, PropertyGroup, Scene, SpaceView3D
-from gpu_extras.batch import batch_for_shader
 
-from ..core.arrays import FloatArray
+from ..core.arrays import FloatArray, IntArray
+from ..scene.effectors.effectors import present_state
 from ..scene.live.dragging import Drag
-from ..scene.live.overlay_geometry import Line, Marks, Point, Text, Wanted, drag_marks, marks_of
+from ..scene.live.overlay_geometry import Line, Marks, Point, Wanted, drag_marks, marks_of, rig_to_mark
 from ..scene.properties.app_handlers import handlers_factory
+from ..scene.properties.settings import settings_of
+from ..scene.rig.rig import Rig
 from .acting import active_bone, context_armature, flag
+from .batches import Batch
+from .labels import Box, Labels, arrange, boxes, is_seen
 from .mouse import View
-from .preferences import Colour, look
+from .preferences import look
 
 logger = logging.getLogger(__name__)
 
-Box = tuple[float, float, float, float]
-"""Left, bottom, width, height [pixels]."""
 CORNERS: Final = {'PIN': 4, 'LOOSE_PIN': 4}
 """Corners of the points of a role; the others are round."""
 ROUND: Final = 20
 """Corners of a round point."""
-IMPORTANCE: Final = ('PRIORITY', 'MISS', 'LIMIT')
-"""Roles of texts; the first find room first."""
-SMALL: Final = 0.85
-"""Size of notes and limits against that of other texts [1]."""
+CORNERED: Final = 1.4
+"""Size of points with corners against that of round ones [1]."""
+COLOURS: Final = ('reached', 'missed', 'pin', 'limit', 'balance', 'text')
+"""Names of the preferences."""
 SHADE: Final = (0.0, 0.0, 0.0, 0.6)
 """Colour behind texts: dark enough for the light theme, whose viewport is of a middle grey."""
-PALENESS: Final = 0.35
-"""How far the colours of texts go towards white [1]: the plain red of a line is too dark for thin letters."""
 MARGIN: Final = 8.0
 """Between texts and what is beside the view [pixels]."""
 NAVIGATION: Final = 1.35
 """Width and height of the view's axes at its upper right corner against their size in the preferences [1]."""
 NAVIGATION_BUTTONS: Final = (46.0, 130.0)
 """Width and height of the column of buttons below them at scale 1 [pixels]."""
-CHANGES: Final = ("depsgraph_update_post", "frame_change_post", "undo_post", "redo_post", "load_post")
-"""Handlers after which marks may be others."""
+CHANGES: Final = ("depsgraph_update_post", "undo_post", "redo_post", "load_post")
+"""Handlers after which anything may be another."""
 
 
 class POISE_PG_overlay(PropertyGroup):
@@ -65,6 +69,21 @@ class POISE_PG_overlay(PropertyGroup):
         "Centre of mass and what the body stands on, also where no effector asks for balance",
         False,
     )
+    trails: flag("Trails", "Where hands, feet, hips and head are at the frames round the present one", False)
+    ghosts: flag("Ghosts", "The body at the key poses round the present frame", False)
+    before: IntProperty(
+        name="Before", description="Frames before the present one", default=15, min=0, soft_max=100
+    )
+    after: IntProperty(
+        name="After", description="Frames after the present one", default=15, min=0, soft_max=100
+    )
+    most_ghosts: IntProperty(
+        name="Key Poses",
+        description="How many key poses at most are shown as ghosts on each side of the present frame",
+        default=3,
+        min=1,
+        soft_max=12,
+    )
 
 
 def overlay_of(scene: Scene) -> POISE_PG_overlay:
@@ -77,8 +96,15 @@ def draw_switches(layout: Any, scene: Scene) -> None:
     settings = overlay_of(scene)
     grid = layout.grid_flow(columns=2, even_columns=True)
     grid.active = settings.show
-    for name in ("targets", "priorities", "limits", "balance"):
+    for name in ("targets", "priorities", "limits", "balance", "trails", "ghosts"):
         grid.prop(settings, name)
+    frames = layout.column()
+    frames.active = settings.show and (settings.trails or settings.ghosts)
+    row = frames.row(align=True)
+    for name in ("before", "after"):
+        row.prop(settings, name)
+    if settings.ghosts:
+        frames.prop(settings, "most_ghosts")
 
 
 class POISE_PT_overlay(Panel):
@@ -99,6 +125,40 @@ class POISE_PT_overlay(Panel):
         draw_switches(layout, context.scene)
 
 
+@dataclass(frozen=True)
+class _Inked:
+    """Marks with colours and sizes."""
+
+    marks: Marks = field(default_factory=Marks)
+    key: tuple[Any, ...] = ()
+    """What they depend on beside the marks."""
+    lines: Batch | None = None
+    points: FloatArray = field(default_factory=lambda: np.zeros((0, 3)))
+    """(p, 3) [m]."""
+    effectors: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Places in the list of the effectors for which points stand; -1 for none, (p,)."""
+    point_of: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Which point each corner of the triangles is of, (c,)."""
+    corners: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
+    """Of the triangles, from the middle of their point, (c, 2) [pixels]."""
+    colours: FloatArray = field(default_factory=lambda: np.zeros((0, 4)))
+    """Of the points, (p, 4)."""
+    labels: Labels | None = None
+    label_places: FloatArray = field(default_factory=lambda: np.zeros((0, 3)))
+    """What labels belong to, (k, 3) [m]."""
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is drawn in the pixels of a view."""
+
+    key: tuple[Any, ...] = ()
+    """What it depends on beside the marks."""
+    handles: FloatArray = field(default_factory=lambda: np.zeros((0, 2)))
+    """Where the points are seen, (p, 2) [pixels]; nan behind the eye."""
+    batches: tuple[Batch, ...] = ()
+
+
 @dataclass
 class _Drawing:
     """What can be thrown away at any time."""
@@ -107,8 +167,14 @@ class _Drawing:
     key: tuple[Any, ...] | None = None
     """For which object, frame and switches the marks are; None where something has changed."""
     marks: Marks = field(default_factory=Marks)
+    rig: tuple[tuple[Any, ...], Rig | None] | None = None
+    """The figure and the states of its effectors, and what its marks are of; None where that may be another.
+    It is the same in all frames."""
     drag: Drag | None = None
     """The drag that is going on."""
+    inked: _Inked | None = None
+    seen: dict[int, _Seen] = field(default_factory=dict)
+    """By the part of the window that is the view."""
 
 
 _drawing = _Drawing()
@@ -121,11 +187,17 @@ def show_drag(drag: Drag | None) -> None:
 
 @persistent
 def _changed(*_arguments: Any) -> None:
+    """Anything may have changed: all is read anew when it is next drawn."""
+    _drawing.key = _drawing.rig = None
+
+
+@persistent
+def _new_frame(*_arguments: Any) -> None:
     """Something may have moved: marks are computed anew when they are next drawn."""
     _drawing.key = None
 
 
-def _marks(context: Context) -> Marks:
+def marks_in(context: Context) -> Marks:
     """Return the marks for what is shown now, from the last time if nothing has changed."""
     settings = overlay_of(context.scene)
     armature = context_armature(context)
@@ -141,176 +213,182 @@ def _marks(context: Context) -> Marks:
         if _drawing.drag is not None:
             marks, wanted = drag_marks(_drawing.drag), replace(wanted, targets=False, priorities=False)
         if _drawing.drag is None or settings.limits or settings.balance:
-            marks += marks_of(armature, context.evaluated_depsgraph_get(), wanted)
+            depsgraph = context.evaluated_depsgraph_get()
+            # Where a target goes back to its keys its bone may follow again.
+            states = [present_state(armature, entry) for entry in settings_of(armature).effectors]
+            whose = (armature.session_uid, *states)
+            if _drawing.rig is None or _drawing.rig[0] != whose:
+                _drawing.rig = whose, rig_to_mark(armature, depsgraph)
+            if (rig := _drawing.rig[1]) is not None:
+                marks += marks_of(armature, depsgraph, wanted, rig)
         _drawing.marks = marks
     return _drawing.marks
 
 
-def _colour(look_now: Any, mark: Line | Point) -> Colour:
-    calm = {'PIN': look_now.pin, 'BALANCE': look_now.balance, 'SUPPORT': look_now.balance}
-    ends = np.array([calm.get(mark.role, look_now.reached), look_now.missed])
-    if mark.role == 'LIMIT':
-        ends[:] = look_now.limit
-    if mark.role == 'LOOSE_PIN':  # to give way is what it is for
-        ends[:] = np.array(look_now.pin) * (1.0, 1.0, 1.0, 0.5)
-    red, green, blue, opacity = (np.array([1.0 - mark.heat, mark.heat]) @ ends).tolist()
-    return red, green, blue, opacity
+def _inked_in(context: Context) -> _Inked:
+    """Return what is drawn now with its colours and sizes."""
+    marks, look_now, system = marks_in(context), look(context), context.preferences.system
+    if not marks:
+        return _Inked()
+    sizes = (look_now.line_width, look_now.point_size, look_now.text_size)
+    colours = [tuple(getattr(look_now, name)) for name in COLOURS]
+    key = (sizes, colours, system.pixel_size, system.ui_scale)
+    before = _drawing.inked
+    if before is None or before.marks is not marks or before.key != key:
+        _drawing.inked, _drawing.seen = None, {}
+        before = _ink(marks, key, look_now, system, None if before is None else before.labels)
+        _drawing.inked = before
+    return before
 
 
-def _draw(draw: Callable[[Context, Marks, Any], None]) -> None:
-    """Draw the lines in the world, or points and texts over everything."""
-    context = bpy.context
+def _ink(marks: Marks, key: tuple[Any, ...], look_now: Any, system: Any, labels: Labels | None) -> _Inked:
+    lines = None
+    if marks.lines:
+        ends = np.array([(line.start, line.end) for line in marks.lines]).reshape(-1, 3)
+        colours = np.repeat(_colours(marks.lines, look_now), 2, axis=0)
+        width = look_now.line_width * system.pixel_size
+        lines = Batch.filled('POLYLINE_FLAT_COLOR', 'LINES', {"pos": ends, "color": colours}, lineWidth=width)
+    shapes = {
+        count: 0.5 * look_now.point_size * system.ui_scale * size * _fan(count)
+        for count, size in ((ROUND, 1.0), *((own, CORNERED) for own in CORNERS.values()))
+    }
+    drawn = [shapes[CORNERS.get(point.role, ROUND)] for point in marks.points]
+    texts = marks.texts
+    labels = Labels.drawn(texts, look_now, system.ui_scale, labels) if texts else None
+    return _Inked(
+        marks,
+        key,
+        lines,
+        np.array([point.place for point in marks.points]).reshape(-1, 3),
+        np.array([point.effector for point in marks.points], dtype=np.int64),
+        np.repeat(np.arange(len(drawn)), [len(shape) for shape in drawn]),
+        np.concatenate([np.zeros((0, 2)), *drawn]),
+        _colours(marks.points, look_now),
+        labels,
+        np.array([texts[row].place for row in labels.order] if labels else []).reshape(-1, 3),
+    )
+
+
+def _fan(count: int) -> FloatArray:
+    """Corners of the triangles of a regular shape of radius 1 about 0, (3 count, 2)."""
+    around = np.arange(count + 1) * (2.0 * np.pi / count)
+    ring = np.stack([np.cos(around), np.sin(around)], axis=1)
+    return np.stack([np.zeros((count, 2)), ring[:-1], ring[1:]], axis=1).reshape(-1, 2)
+
+
+def _colours(marks: Sequence[Line | Point], look_now: Any) -> FloatArray:
+    """Colours of marks, (k, 4): of their role where all is well, red where it is not."""
+    loose = np.array(look_now.pin) * (1.0, 1.0, 1.0, 0.5)  # to give way is what it is for
+    reached, missed = np.array(look_now.reached), np.array(look_now.missed)
+    ends = {
+        'PIN': (look_now.pin, missed),
+        'BALANCE': (look_now.balance, missed),
+        'SUPPORT': (look_now.balance, missed),
+        'LIMIT': (look_now.limit, look_now.limit),
+        'LOOSE_PIN': (loose, loose),
+    }
+    both = np.array([ends.get(mark.role, (reached, missed)) for mark in marks]).reshape(-1, 2, 4)
+    heats = np.array([mark.heat for mark in marks])[:, None]
+    return (1.0 - heats) * both[:, 0] + heats * both[:, 1]
+
+
+def _seen_in(context: Context) -> _Seen:
+    """Return what is drawn now in the pixels of a view."""
+    inked = _inked_in(context)
+    if not len(inked.points) and inked.labels is None:
+        return _Seen()
+    view, borders, top = View.of(context.region, context.region_data), _borders(context), _top(context)
+    covered = _navigation(context, borders[1] + MARGIN, top)
+    part = context.region.as_pointer()
+    key = (view.perspective.tobytes(), view.size, borders, top, *covered)
+    seen = _drawing.seen.get(part)
+    if seen is None or seen.key != key:
+        handles, batches = view.pixels(inked.points), list[Batch]()
+        corners = handles[inked.point_of] + inked.corners
+        ahead = np.isfinite(corners).all(axis=1)
+        if ahead.any():
+            content = {"pos": _flat(corners[ahead]), "color": inked.colours[inked.point_of[ahead]]}
+            batches.append(Batch.filled('FLAT_COLOR', 'TRIS', content))
+        if inked.labels is not None:
+            batches += _labels(inked.labels, view.pixels(inked.label_places), view, borders, covered, top)
+        seen = _drawing.seen[part] = _Seen(key, handles, tuple(batches))
+    return seen
+
+
+def _labels(
+    labels: Labels,
+    places: FloatArray,
+    view: View,
+    borders: tuple[float, float],
+    covered: Sequence[Box],
+    top: float,
+) -> list[Batch]:
+    """Buffers of labels beside places (k, 2) [pixels], and of what is behind them."""
+    rows = is_seen(places, view.size, borders[1])
+    if not rows.any():
+        return []
+    sizes = labels.sizes[rows]
+    corners = arrange(places[rows] + labels.offsets[rows], sizes, borders, covered, (MARGIN, top - MARGIN))
+    dark = labels.plain[rows]
+    batches: list[Batch] = []
+    if dark.any():
+        content = {"pos": boxes(corners[dark], sizes[dark], 0.2 * labels.line_height)}
+        batches.append(Batch.filled('UNIFORM_COLOR', 'TRIS', content, color=SHADE))
+    pos, parts = labels.on_texture(rows, corners)
+    content = {"pos": pos, "texCoord": parts}
+    batches.append(Batch.filled('IMAGE', 'TRIS', content, texture=labels.texture))
+    return batches
+
+
+def _flat(places: FloatArray) -> FloatArray:
+    """Places in the pixels of a view, (k, 3) of (k, 2)."""
+    return np.pad(places, ((0, 0), (0, 1)))
+
+
+def _draw(draw: Callable[[Context], None]) -> None:
+    """Draw the lines in the world, or points and labels over everything."""
     try:
-        if marks := _marks(context):
-            draw(context, marks, look(context))
+        draw(bpy.context)
     except Exception:  # Blender calls us: at the next change it is tried again
         logger.exception("The overlay could not be drawn")
         _drawing.marks = Marks()
 
 
-def _draw_batch(shader_name: str, kind: Any, content: dict[str, Any], **uniforms: Any) -> None:
-    if not content["pos"]:
+def _lines(context: Context) -> None:
+    if (lines := _inked_in(context).lines) is not None:
+        gpu.state.depth_test_set('NONE')
+        lines.draw((context.region.width, context.region.height))
+
+
+def _points_and_labels(context: Context) -> None:
+    for batch in _seen_in(context).batches:
+        batch.draw((context.region.width, context.region.height))
+
+
+def handles_in(context: Context) -> tuple[FloatArray, IntArray]:
+    """Where the points of effectors are seen, (k, 2) [pixels], and which effectors these are, (k,)."""
+    inked, seen = _inked_in(context), _seen_in(context)
+    rows = inked.effectors >= 0
+    return seen.handles[rows], inked.effectors[rows]
+
+
+def draw_rings(
+    context: Context, centres: FloatArray, colours: Sequence[Sequence[float]], radius: float
+) -> None:
+    """Draw rings about places (k, 2) in colours (k, 4), all in the pixels of the view; not about nan."""
+    ahead = np.isfinite(centres).all(axis=1)
+    if not ahead.any():
         return
-    shader = gpu.shader.from_builtin(shader_name)
-    batch = batch_for_shader(shader, kind, content)
-    gpu.state.blend_set('ALPHA')
-    shader.bind()
-    for name, value in uniforms.items():
-        shader.uniform_float(name, value)
-    batch.draw(shader)
-    gpu.state.blend_set('NONE')
-
-
-def _lines(context: Context, marks: Marks, look_now: Any) -> None:
-    gpu.state.depth_test_set('NONE')
-    places = [place for line in marks.lines for place in (line.start, line.end)]
-    colours = [_colour(look_now, line) for line in marks.lines for _ in range(2)]
-    width = look_now.line_width * context.preferences.system.pixel_size
-    size = context.region.width, context.region.height
-    content = {"pos": places, "color": colours}
-    _draw_batch('POLYLINE_FLAT_COLOR', 'LINES', content, viewportSize=size, lineWidth=width)
-
-
-def _points_and_texts(context: Context, marks: Marks, look_now: Any) -> None:
-    view, scale = View.of(context.region, context.region_data), context.preferences.system.ui_scale
-    if marks.points:
-        _points(marks.points, view, look_now, 0.5 * look_now.point_size * scale)
-    if marks.texts:
-        _texts(context, marks.texts, view, look_now, scale)
-
-
-def _points(points: Sequence[Point], view: View, look_now: Any, radius: float) -> None:
-    places: list[tuple[float, float, float]] = []
-    colours: list[Colour] = []
-    for point, centre in zip(points, view.pixels(np.array([point.place for point in points])), strict=True):
-        if np.isnan(centre).any():
-            continue
-        count = CORNERS.get(point.role, ROUND)
-        own = radius * (1.4 if count < ROUND else 1.0)
-        around = np.arange(count + 1) * (2.0 * np.pi / count)
-        ring = centre + own * np.stack([np.cos(around), np.sin(around)], axis=1)
-        corners = np.stack([np.broadcast_to(centre, (count, 2)), ring[:-1], ring[1:]], axis=1)
-        places += [(x, y, 0.0) for x, y in corners.reshape(-1, 2).tolist()]
-        colours += [_colour(look_now, point)] * (3 * count)
-    _draw_batch('FLAT_COLOR', 'TRIS', {"pos": places, "color": colours})
-
-
-def _texts(context: Context, texts: Sequence[Text], view: View, look_now: Any, scale: float) -> None:
-    borders = _borders(context)
-    places = view.pixels(np.array([text.place for text in texts]))
-    shown = [pair for pair in zip(texts, places, strict=True) if is_seen(pair[1], view.size, borders[1])]
-    shown.sort(key=lambda pair: IMPORTANCE.index(pair[0].role))
-    if not shown:
-        return
-    beside = 0.5 * look_now.point_size + 6.0
-    line_height = 1.25 * look_now.text_size * scale
-    best, sizes = [], []
-    for text, place in shown:
-        widths = [_width(line, size * scale) for line, size in _lines_of(text, look_now)]
-        sizes.append((max(widths) + 4.0, line_height * len(widths)))
-        up = 4.0 if text.role == 'PRIORITY' else -0.5 * look_now.text_size
-        best.append(place + np.array([beside, up]) * scale - (0.0, line_height * (len(widths) - 1)))
-    covered = _navigation(context, borders[1] + MARGIN)
-    corners = arrange(np.array(best), np.array(sizes), borders, covered)
-    plain = [text.role != 'PRIORITY' for text, _place in shown]
-    _shade(corners[plain], np.array(sizes)[plain], 0.2 * line_height)
-    blf.enable(0, blf.SHADOW)
-    blf.shadow(0, 5, 0.0, 0.0, 0.0, 0.9)
-    for (text, _place), (x, y) in zip(shown, corners.tolist(), strict=True):
-        colour = {'MISS': look_now.missed, 'LIMIT': look_now.limit}.get(text.role, look_now.text)
-        red, green, blue = (part + PALENESS * (1.0 - part) for part in colour[:3])
-        blf.color(0, red, green, blue, colour[3])
-        for row, (line, size) in enumerate(reversed(_lines_of(text, look_now))):
-            blf.size(0, size * scale)
-            blf.position(0, x, y + row * line_height, 0.0)
-            blf.draw(0, line)
-    blf.disable(0, blf.SHADOW)
-
-
-def arrange(
-    corners: FloatArray, sizes: FloatArray, borders: tuple[float, float], covered: Sequence[Box] = ()
-) -> FloatArray:
-    """Lower left corners of labels so that none overlaps another, (k, 2) [pixels].
-
-    They are placed one after the other, the important ones first. Each is kept between the left and the right
-    border and to the left of what is covered, and goes to the free height that is nearest to its own.
-
-    Args:
-        corners: Where the lower left corners would best be, (k, 2) [pixels].
-        sizes: Widths and heights, (k, 2) [pixels].
-        borders: Where labels may begin and must end, from left to right [pixels].
-        covered: Boxes in which nothing could be read, at the right.
-    """
-    left, right = borders
-    boxes = np.array(covered, dtype=np.float64).reshape(-1, 4)
-    taken, sizes_taken = boxes[:, :2], boxes[:, 2:]
-    placed = np.array(corners, dtype=np.float64)
-    for label, size in enumerate(sizes):
-        low = placed[label, 1]
-        beside = (low < boxes[:, 1] + boxes[:, 3]) & (boxes[:, 1] < low + size[1])
-        end = min(right, *boxes[beside, 0]) if beside.any() else right
-        # One that is wider than the space there is begins at its left.
-        placed[label, 0] = max(min(placed[label, 0], end - size[0]), left)
-        placed[label, 1] = _free_height(placed[label], size, taken, sizes_taken)
-        taken, sizes_taken = np.vstack([taken, placed[label]]), np.vstack([sizes_taken, size])
-    return placed
-
-
-def _free_height(corner: FloatArray, size: FloatArray, others: FloatArray, sizes: FloatArray) -> float:
-    """The height nearest to that of a corner (2,) at which a label lies on none of the others."""
-    beside = (corner[0] < others[:, 0] + sizes[:, 0]) & (others[:, 0] < corner[0] + size[0])
-    low = others[beside, 1]
-    high = low + sizes[beside, 1]
-    # Free heights begin and end where another label ends or begins.
-    heights = np.concatenate([[corner[1]], low - size[1], high])
-    overlaps = (heights[:, None] < high) & (low < heights[:, None] + size[1])
-    free = heights[~overlaps.any(axis=1)]  # below all others, at least
-    return float(free[np.abs(free - corner[1]).argmin()])
-
-
-def is_seen(place: FloatArray, size: Sequence[float], right: float) -> bool:
-    """Whether a place (2,) is inside a view and to the left of the sidebar, all in pixels; nan is not."""
-    # Beside the sidebar a text would belong to nothing that is seen. Comparisons with nan are false.
-    return bool(0.0 <= place[0] <= min(size[0], right) and 0.0 <= place[1] <= size[1])
-
-
-def _shade(corners: FloatArray, sizes: FloatArray, below: float) -> None:
-    """Darken what is behind texts, which are read on anything then; corners and sizes (k, 2) [pixels]."""
-    around = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
-    places = (corners - (3.0, below))[:, None] + around * sizes[:, None]  # (k, 6, 2)
-    _draw_batch('UNIFORM_COLOR', 'TRIS', {"pos": places.reshape(-1, 2).tolist()}, color=SHADE)
-
-
-def _lines_of(text: Text, look_now: Any) -> list[tuple[str, float]]:
-    """The lines of a text from above, with their sizes [points]."""
-    small = SMALL * look_now.text_size
-    lines = [(text.text, small if text.role == 'LIMIT' else float(look_now.text_size))]
-    return [*lines, (text.note, small)] if text.note else lines
-
-
-def _width(line: str, size: float) -> float:
-    blf.size(0, size)
-    return blf.dimensions(0, line)[0]
+    around = np.arange(ROUND + 1) * (2.0 * np.pi / ROUND)
+    ring = radius * np.stack([np.cos(around), np.sin(around)], axis=1)
+    ends = centres[ahead, None, None] + np.stack([ring[:-1], ring[1:]], axis=1)  # (k, ROUND, 2, 2)
+    width = look(context).line_width * context.preferences.system.pixel_size
+    content = {
+        "pos": _flat(ends.reshape(-1, 2)),
+        "color": np.repeat(np.array(colours)[ahead], 2 * ROUND, axis=0),
+    }
+    rings = Batch.filled('POLYLINE_FLAT_COLOR', 'LINES', content, lineWidth=width)
+    rings.draw((context.region.width, context.region.height))
 
 
 def _borders(context: Context) -> tuple[float, float]:
@@ -327,15 +405,19 @@ def _borders(context: Context) -> tuple[float, float]:
     return left + MARGIN, right - MARGIN
 
 
-def _navigation(context: Context, right: float) -> list[Box]:
-    """What Blender's own axes and buttons cover at the upper right corner, which is so far right [pixels]."""
-    region, space, view = context.region, context.space_data, context.preferences.view
+def _top(context: Context) -> float:
+    """Height up to which the view is seen below the headers, which may lie over it [pixels]."""
+    region = context.region
+    headers = [other for other in context.area.regions if other.alignment == 'TOP' and other.height > 1]
+    return min([float(region.height), *(float(header.y - region.y) for header in headers)])
+
+
+def _navigation(context: Context, right: float, top: float) -> list[Box]:
+    """What Blender's own axes and buttons cover at the upper right corner, which is there [pixels]."""
+    space, view = context.space_data, context.preferences.view
     if not (space.show_gizmo and space.show_gizmo_navigate):
         return []
     scale = context.preferences.system.ui_scale
-    # Headers lie over the view as well.
-    headers = [other for other in context.area.regions if other.alignment == 'TOP' and other.height > 1]
-    top = min([float(region.height), *(float(header.y - region.y) for header in headers)])
     axes = NAVIGATION * view.gizmo_size_navigate_v3d * scale if view.mini_axis_type == 'GIZMO' else 0.0
     covered = [(right - axes, top - axes, axes, axes)]
     if view.show_navigate_ui:
@@ -346,7 +428,7 @@ def _navigation(context: Context, right: float) -> list[Box]:
 
 CLASSES = (POISE_PG_overlay, POISE_PT_overlay)
 
-_add, _remove = handlers_factory(*((name, _changed) for name in CHANGES))
+_add, _remove = handlers_factory(*((name, _changed) for name in CHANGES), ("frame_change_post", _new_frame))
 _register_classes, _unregister_classes = bpy.utils.register_classes_factory(CLASSES)
 
 
@@ -361,7 +443,7 @@ def register() -> None:
     add = SpaceView3D.draw_handler_add
     _drawing.handles = [
         add(_draw, (_lines,), 'WINDOW', 'POST_VIEW'),
-        add(_draw, (_points_and_texts,), 'WINDOW', 'POST_PIXEL'),
+        add(_draw, (_points_and_labels,), 'WINDOW', 'POST_PIXEL'),
     ]
     _add()
 
@@ -371,6 +453,7 @@ def unregister() -> None:
     for handle in _drawing.handles:
         SpaceView3D.draw_handler_remove(handle, 'WINDOW')
     _drawing.handles, _drawing.marks, _drawing.drag, _drawing.key = [], Marks(), None, None
+    _drawing.inked, _drawing.seen, _drawing.rig = None, {}, None
     _remove()
     del Scene.poise_overlay  # pyright: ignore[reportAttributeAccessIssue]
     _unregister_classes()

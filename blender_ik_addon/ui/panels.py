@@ -3,22 +3,26 @@
 
 import re
 import textwrap
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import bpy
 from bpy.types import Context, Menu, Object, Panel, UILayout, UIList, VIEW3D_HT_header
 
 from ..core.amounts import angle_text, length_text
+from ..core.messages import Joined, Message, counted
 from ..core.problem.options import USED_BY
 from ..scene import posing
 from ..scene.effectors.effectors import label_of, lacks_target, possible_states, present_state
+from ..scene.effectors.feet import is_rolling
 from ..scene.kinds.kinds import KINDS, asked_of
 from ..scene.live.handlers import live_armatures, problem_of
 from ..scene.properties.effector_properties import FURTHER_BONES, STATE_ITEMS, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
-from ..scene.reports import SETTLING, counted, in_a_row
+from ..scene.reports import SETTLING, in_a_row
 from ..scene.rig.reports import MOST_SHOWN
+from ..scene.translations import translated
 from .acting import active_bone, context_armature, require_armature, shown_entry
+from .bake_presets import draw_presets
 from .overlay import draw_switches, overlay_of
 
 CHARACTER_WIDTH = 6.5
@@ -28,9 +32,21 @@ BESIDE_WORDS = 88.0
 FEWEST_CHARACTERS = 12
 """How many letters a line has at least, however narrow the sidebar is: it is cut then."""
 NARROW = 250.0
-"""Width of the sidebar at scale 1 [pixel] below which the list has no amounts: names need the room."""
+"""Width of the sidebar at scale 1 [pixel] below which buttons stand one below the other, and a line of the
+list has neither amount nor priority: names need the room."""
+MESSAGE_LINES = 3
+"""Lines of the box for the last report: nothing below moves when another one is longer."""
+REASON_LINES = 2
+"""Lines of the box for the active effector, likewise."""
+NARROW_LINES = 2
+"""Further lines of both where the sidebar is narrow."""
+PRIORITY_WIDTH = 1.8
+"""Width of the cell for a priority [widths of a button]."""
 ERROR_WIDTH = 2.4
 """Width of the cell for a miss [widths of a button], so that names begin to be cut at the same length."""
+START: Final = Message("Press Set Up Character, or select bones in Pose Mode and press +.")
+NEXT: Final = Message("Move targets, then press Solve, or switch Live on.")
+"""What the box for reports says before there is one."""
 UNSURE = 0.5
 """Confidence [1] below which a row of the table of roles has a warning sign."""
 STATES: dict[str, Any] = {item[0]: item for item in STATE_ITEMS}
@@ -75,7 +91,7 @@ def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[s
         (item.error_rotation, max(angle, item.softness_rotation), angle_text),
     )
     return tuple(
-        ("unknown" if error >= MOST_SHOWN else text_of(error), error > tolerance)
+        (Message("unknown") if error >= MOST_SHOWN else text_of(error), error > tolerance)
         for error, tolerance, text_of in rows
         if error >= 0.0
     )
@@ -85,15 +101,17 @@ def state_of(armature: Object) -> tuple[str, Icon]:
     """What the panel says below its buttons, and with which sign; no text for nothing."""
     settings = settings_of(armature)
     if settings.live and (problem := problem_of(armature)):
-        return f"Live waits: {problem}", 'ERROR'
+        return Message("Live waits: {problem}", problem=problem), 'ERROR'
     lacking = [
-        f"{label_of(entry, index)} has no {'bone' if lacks_bone(entry) else 'target'}"
+        Message("{effector} has no bone", effector=label_of(entry, index))
+        if lacks_bone(entry)
+        else Message("{effector} has no target", effector=label_of(entry, index))
         for index, entry in enumerate(settings.effectors)
         if entry.enabled and is_incomplete(entry)
     ]
     if lacking:
-        return f"{in_a_row(lacking)}: choose one, or disable the effector", 'ERROR'
-    if settings.last_message.startswith(SETTLING):
+        return Message("{names}: choose one, or disable the effector", names=in_a_row(lacking)), 'ERROR'
+    if settings.last_message.startswith(translated(SETTLING)):
         return settings.last_message, 'TIME'
     return without_brackets(settings.last_message), 'CHECKMARK' if settings.last_reached else 'ERROR'
 
@@ -101,13 +119,47 @@ def state_of(armature: Object) -> tuple[str, Icon]:
 # How it is drawn
 
 
+def is_narrow(context: Context) -> bool:
+    """Whether the sidebar is so narrow that names get the room of what is beside them."""
+    return context.region.width / context.preferences.system.ui_scale < NARROW
+
+
 def draw_words(layout: UILayout, context: Context, text: str, icon: Icon = 'NONE') -> None:
     """Draw sentences as lines that fit the sidebar."""
     column = layout.column(align=True)
     fitting = fitting_characters(context.region.width, context.preferences.system.ui_scale)
-    for line in textwrap.wrap(text, fitting):
-        column.label(text=line, icon=icon)
+    for line in textwrap.wrap(translated(text), fitting):
+        column.label(text=line, icon=icon, translate=False)
         icon = 'BLANK1' if icon != 'NONE' else 'NONE'
+
+
+def draw_report(layout: UILayout, context: Context, text: str, icon: Icon, lines: int) -> None:
+    """Draw a box of so many lines, whatever the text; its sign is a button that tells all of it."""
+    lines += NARROW_LINES if is_narrow(context) else 0
+    text = translated(text)
+    row = layout.box().row(align=True)
+    sign: Any = row.column().operator("poise.show_report", text="", icon=icon, emboss=False)
+    sign.text = text
+    column = row.column(align=True)
+    fitting = fitting_characters(context.region.width, context.preferences.system.ui_scale)
+    shown = textwrap.wrap(text, fitting, max_lines=lines, placeholder=" …")
+    for line in (*shown, *[""] * (lines - len(shown))):
+        column.label(text=line, translate=False)
+
+
+def said_of(settings: POISE_PG_armature, effector: POISE_PG_effector) -> str:
+    """What is known of an effector after the last solve: by how much it is missed, and why."""
+    errors = errors_of(settings, effector)
+    if errors:
+        far = any(missed for _, missed in errors) or effector.kind == 'STAY'
+        off = Message("on target")
+        if far:
+            off = Message("{amounts} off", amounts=Joined(", ", [text for text, _ in errors]))
+    elif effector.state in {'FOLLOW', 'OFF'}:
+        off = translated(Message(STATES[effector.state][1])).lower()
+    else:
+        off = Message("not solved yet")
+    return Joined(": ", [part for part in (effector.name, off, effector.why if errors else "") if part])
 
 
 def draw_axes(
@@ -119,17 +171,14 @@ def draw_axes(
         row.prop(effector, name, index=index, text=axis, toggle=True)
 
 
-def draw_errors(row: UILayout, errors: tuple[tuple[str, bool], ...], narrow: bool) -> None:
+def draw_errors(row: UILayout, errors: tuple[tuple[str, bool], ...]) -> None:
     """Draw the miss of a line in red, or a tick: names need the room; all of it stands below the list."""
     missed = [text for text, is_miss in errors if is_miss]
     if missed:
         cell = row.row(align=True)
         cell.alert = True
-        if narrow:
-            cell.label(text="", icon='X')
-        else:
-            cell.alignment, cell.ui_units_x = 'RIGHT', ERROR_WIDTH
-            cell.label(text=missed[0])
+        cell.alignment, cell.ui_units_x = 'RIGHT', ERROR_WIDTH
+        cell.label(text=translated(missed[0]), translate=False)
     elif errors:
         row.label(text="", icon='CHECKMARK')
 
@@ -151,22 +200,26 @@ def draw_choices(layout: UILayout, effector: POISE_PG_effector) -> None:
             row.operator("poise.remove_choice", text="", icon='REMOVE').number = number
     column.operator("poise.add_choice", text="Add Target", icon='ADD')
     if effector.taken:
-        layout.label(text=f"Took {effector.taken}", icon='CHECKMARK')
+        taken = translated(Message("Took {target}", target=effector.taken))
+        layout.label(text=taken, translate=False, icon='CHECKMARK')
 
 
 def draw_state(layout: Any, state: str, index: int = -1, **looks: Any) -> None:
     """Draw a button that gives an effector, or what is selected, a state."""
-    _, text, _, icon, _ = STATES[state]
-    button = layout.operator("poise.set_state", **{"text": text, "icon": icon} | looks)
+    _, name, _, icon, _ = STATES[state]
+    # As a message: Blender's own German of the button Pin is a dot.
+    own = {"text": translated(Message(name)), "icon": icon, "translate": False}
+    button = layout.operator("poise.set_state", **own | looks)
     button.state, button.index = state, index
 
 
-def draw_states(layout: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
+def draw_states(layout: UILayout, context: Context, armature: Object, effector: POISE_PG_effector) -> None:
     """Draw a button for each state that the effector can have, the present one pressed."""
+    looks = {"text": ""} if is_narrow(context) else {}
     row, now = layout.row(align=True), present_state(armature, effector)
     index = list(settings_of(armature).effectors).index(effector)
     for state in possible_states(effector):
-        draw_state(row, state, index, depress=state == now)
+        draw_state(row, state, index, depress=state == now, **looks)
 
 
 def fields_of(layout: UILayout) -> UILayout:
@@ -181,10 +234,10 @@ def draw_active_bone(layout: UILayout, context: Context, entries: Any) -> tuple[
     """Draw the name of the active bone; return it, its entry in a list, and the row. None for no bone."""
     name = active_bone(context)
     if not name:
-        draw_words(layout, context, "Select a bone in Pose Mode.", 'INFO')
+        draw_words(layout, context, Message("Select a bone in Pose Mode."), 'INFO')
         return "", None, None
     row = layout.row(align=True)
-    row.label(text=name, icon='BONE_DATA')
+    row.label(text=name, icon='BONE_DATA', translate=False)
     return name, next((entry for entry in entries if entry.name == name), None), row
 
 
@@ -196,25 +249,31 @@ def draw_animated(column: UILayout, effector: POISE_PG_effector, name: str) -> N
 
 
 class POISE_UL_effectors(UIList):
-    """One effector a line: kind, name, what it misses and priority, and a button for its state."""
+    """One effector a line: kind, name, what it misses, its priority to edit, and a button for its state."""
 
     def draw_item(
         self, context: Context, layout: Any, data: Any, item: Any, icon: int, owner: Any, name: str
     ) -> None:
         row = layout.row(align=True)
         row.active = item.enabled
-        narrow = context.region.width / context.preferences.system.ui_scale < NARROW
+        errors = errors_of(data, item)
+        narrow = is_narrow(context)
         if is_incomplete(item):
             row.label(text="", icon='ERROR')
-        elif not narrow:
+        elif narrow and any(missed for _, missed in errors):
+            sign = row.row(align=True)
+            sign.alert = True
+            sign.label(text="", icon='X')
+        else:
             row.label(text="", icon_value=UILayout.enum_item_icon(item, "kind", item.kind))
         row.prop(item, "name", text="", emboss=False)
-        if item.taken and KINDS[item.kind].several:
-            row.label(text=item.taken)
-        draw_errors(row, errors_of(data, item), narrow)
-        level = row.row(align=True)
-        level.alignment, level.ui_units_x = 'RIGHT', 0.9
-        level.label(text=str(item.priority))
+        if not narrow:
+            if item.taken and KINDS[item.kind].several:
+                row.label(text=item.taken, translate=False)
+            draw_errors(row, errors)
+            level = row.row(align=True)
+            level.ui_units_x = PRIORITY_WIDTH
+            level.prop(item, "priority", text="", emboss=False)
         icon = STATES[present_state(item.id_data, item)][3]
         button = row.operator("poise.set_state", text="", icon=icon, emboss=False)
         button.state, button.index = 'NEXT', list(data.effectors).index(item)
@@ -227,12 +286,13 @@ class POISE_UL_roles(UIList):
         self, context: Context, layout: Any, data: Any, item: Any, icon: int, owner: Any, name: str
     ) -> None:
         row = layout.row(align=True)
+        role = translated(Message(UILayout.enum_item_name(item, "role", item.role)))
         side = {'LEFT': " L", 'RIGHT': " R"}.get(item.side, "")
         number = f" ({item.figure + 1})" if item.figure else ""
         words = row.row()
         words.ui_units_x = 5.0
-        words.label(text=f"{item.role.replace('_', ' ').title()}{side}{number}")
-        row.label(text=item.bone, icon='BONE_DATA')
+        words.label(text=f"{role}{side}{number}", translate=False)
+        row.label(text=item.bone, icon='BONE_DATA', translate=False)
         cell = row.row()
         cell.ui_units_x = 2.0
         sign = 'ERROR' if item.confidence < UNSURE else 'NONE'
@@ -259,40 +319,45 @@ class POISE_PT_main(_SidebarPanel):
         layout: Any = self.layout
         armature = context_armature(context)
         if armature is None:
-            draw_words(layout, context, "Click the armature of a character to select it.", 'ARMATURE_DATA')
+            text = Message("Click the armature of a character to select it.")
+            draw_words(layout, context, text, 'ARMATURE_DATA')
             return
         settings = settings_of(armature)
-        layout.label(text=armature.name, icon='ARMATURE_DATA')
+        layout.label(text=armature.name, icon='ARMATURE_DATA', translate=False)
         row = layout.row()
         row.scale_y = 1.0 if settings.effectors else 1.5
         row.operator("poise.setup_character", icon='OUTLINER_OB_ARMATURE')
         column = layout.column(align=True)
         row = column.row(align=True)
         row.scale_y = 1.5
-        text = "Live is On" if settings.live else "Live"
-        row.operator("poise.live", text=text, icon='REC', depress=settings.live)
-        row = column.row(align=True)
+        row.operator(
+            "poise.live", text="Live is On" if settings.live else "Live", icon='REC', depress=settings.live
+        )
+        columns = 1 if is_narrow(context) else 2
+        row = column.grid_flow(columns=columns, even_columns=True, row_major=True, align=True)
         row.scale_y = 1.5
         row.operator("poise.solve_pose", text="Solve", icon='CON_KINEMATIC')
-        row.operator("poise.bake", icon='KEY_HLT')
-        row = column.row(align=True)
         row.operator("poise.drag", icon='VIEW_PAN')
+        row = column.grid_flow(columns=columns, even_columns=True, row_major=True, align=True)
         row.operator("poise.key_pose", icon='KEYINGSET')
-        column.operator("poise.natural", icon='OUTLINER_OB_ARMATURE')
+        row.operator("poise.key_targets", icon='KEY_HLT')
+        row.operator("poise.snap_targets", text="Snap to Bones", icon='SNAP_ON')
+        row.operator("poise.natural", icon='OUTLINER_OB_ARMATURE')
         text, icon = state_of(armature)
-        if text:
-            draw_words(layout.box(), context, text, icon)
+        if not text:
+            text, icon = (START if not settings.effectors else NEXT), 'INFO'
+        draw_report(layout, context, text, icon, MESSAGE_LINES)
 
 
 class _Part(_SidebarPanel):
     """A part of the main panel that is only there with an armature; not registered itself."""
 
-    bl_parent_id = "POISE_PT_main"
-
-    def __init_subclass__(cls, *, label: str, order: int = 0) -> None:
-        """All parts are closed at first but the one that stands first."""
-        cls.bl_label, cls.bl_order = label, order
-        if order:
+    def __init_subclass__(
+        cls, *, label: str, order: int, closed: bool = True, parent: str = "POISE_PT_main"
+    ) -> None:
+        """Parts stand in the order of work; most are closed at first."""
+        cls.bl_label, cls.bl_order, cls.bl_parent_id = label, order, parent
+        if closed:
             cls.bl_options = {'DEFAULT_CLOSED'}
 
     @classmethod
@@ -309,13 +374,13 @@ class _Part(_SidebarPanel):
         raise NotImplementedError
 
 
-class POISE_PT_effectors(_Part, label="Effectors"):
+class POISE_PT_effectors(_Part, label="Effectors", order=0, closed=False):
     """The list of effectors, and the fields of the active one."""
 
     def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
         row = layout.row()
         row.template_list(
-            "POISE_UL_effectors", "", settings, "effectors", context.scene, "poise_shown", rows=6
+            "POISE_UL_effectors", "", settings, "effectors", context.scene, "poise_shown", rows=7
         )
         buttons = row.column(align=True)
         buttons.operator("poise.add_effector", text="", icon='ADD')
@@ -325,28 +390,45 @@ class POISE_PT_effectors(_Part, label="Effectors"):
         buttons.operator("poise.move_effector", text="", icon='TRIA_DOWN').direction = 'DOWN'
         buttons.separator()
         buttons.operator("poise.select_target", text="", icon='RESTRICT_SELECT_OFF')
-        if settings.effectors:
-            row = layout.row(align=True)
-            row.operator("poise.snap_targets", text="Snap to Bones", icon='SNAP_ON')
-            row.operator("poise.key_targets", icon='KEY_HLT')
-            row.operator("poise.select_targets", text="", icon='SELECT_SET')
-        if settings.effectors and not any(entry.kind == 'FLOOR' for entry in settings.effectors):
-            layout.operator("poise.add_floor", icon='MESH_PLANE')
+        buttons.operator("poise.select_targets", text="", icon='SELECT_SET')
+        effector = shown_entry(context, armature)
+        if effector is not None:
+            draw_states(layout, context, armature, effector)
+            draw_report(layout, context, said_of(settings, effector), 'INFO', REASON_LINES)
+        columns = 1 if is_narrow(context) else 2
+        row = layout.grid_flow(columns=columns, even_columns=True, row_major=True, align=True)
+        if any(entry.part for entry in settings.effectors):
+            bent = any(entry.kind == 'POLE' for entry in settings.effectors if entry.part)
+            row.operator("poise.bend_limbs", text="Elbows, Knees", icon='CON_ARMATURE', depress=bent)
+        if settings.effectors and all(entry.kind != 'FLOOR' for entry in settings.effectors):
+            row.operator("poise.add_floor", icon='MESH_PLANE')
+        if any(entry.is_support for entry in settings.effectors):
+            rolls = any(map(is_rolling, settings.effectors))
+            row.operator("poise.roll_feet", icon='MOD_SIMPLEDEFORM', depress=rolls)
+        if effector is not None and is_rolling(effector):
+            self.draw_foot(layout, effector)
         if any(map(lacks_target, settings.effectors)):
             layout.operator("poise.make_targets", icon='EMPTY_AXIS')
         moving = context.active_object == armature and armature.mode == 'OBJECT'
         if moving and posing.staying_behind(armature):
             layout.operator("poise.attach_targets", icon='LINKED')
-        if not settings.effectors:
-            text = "Press Set Up Character, or select bones in Pose Mode and press +."
-            draw_words(layout, context, text, 'INFO')
-        elif effector := shown_entry(context, armature):
-            if errors := errors_of(settings, effector):
-                far = any(missed for _, missed in errors) or effector.kind == 'STAY'
-                off = f"{', '.join(text for text, _ in errors)} off" if far else "on target"
-                words = ": ".join(part for part in (effector.name, off, effector.why) if part)
-                draw_words(layout.box(), context, words, 'INFO')
-            self.draw_effector(layout, armature, effector)
+        if effector is not None:
+            header, body = layout.panel("POISE_effector", default_closed=True)
+            kind = Message(KINDS[effector.kind].item[0])
+            header.label(text=translated(Joined(": ", (effector.name, kind))), translate=False)
+            if body is not None:
+                self.draw_effector(body, armature, effector)
+
+    def draw_foot(self, layout: UILayout, effector: POISE_PG_effector) -> None:
+        """Draw how the foot of an effector is rolled."""
+        column = fields_of(layout)
+        for name in ("roll", "bank"):
+            draw_animated(column, effector, name)
+        pivots = column.column(align=True)
+        for name, text in (("pivot_heel", "Pivot Heel"), ("pivot_ball", "Ball"), ("pivot_toe", "Toe")):
+            row = pivots.row()
+            row.use_property_decorate = True
+            row.prop(effector, name, text=text)
 
     def draw_effector(self, layout: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
         """Draw the fields that this kind of effector has."""
@@ -358,7 +440,6 @@ class POISE_PT_effectors(_Part, label="Effectors"):
         self.draw_own(column, armature, effector)
         column.prop(effector, "priority")
         draw_animated(column, effector, "influence")
-        draw_states(layout, armature, effector)
         if effector.kind in {'POSITION', 'BOTH'}:
             keeps = effector.kind == 'BOTH'
             layout.operator("poise.keep_orientation", icon='ORIENTATION_GIMBAL', depress=keeps)
@@ -403,9 +484,14 @@ class POISE_PT_effectors(_Part, label="Effectors"):
                 column.prop(effector, name)
         if KINDS[effector.kind].supports:
             column.prop(effector, "is_support")
+        if is_rolling(effector):
+            armature: Any = effector.id_data
+            column.prop_search(effector, "toe_bone", armature.data, "bones")
+            for name in ("heel_point", "ball_point", "tip_point"):
+                column.prop(effector, name)
 
 
-class POISE_PT_character(_Part, label="Roles", order=1):
+class POISE_PT_character(_Part, label="Roles", order=5):
     """The table of roles, used by Set Up Character."""
 
     def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
@@ -429,7 +515,7 @@ class POISE_PT_character(_Part, label="Roles", order=1):
                 draw_words(column, context, role.reason, 'INFO')
 
 
-class POISE_PT_limits(_Part, label="Limits", order=2):
+class POISE_PT_limits(_Part, label="Limits", order=6):
     """Limits, stiffness and preferred angles of the active bone."""
 
     def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
@@ -443,7 +529,7 @@ class POISE_PT_limits(_Part, label="Limits", order=2):
         if entry is None:
             return
         if entry.source:
-            layout.label(text=f"From: {entry.source}")
+            layout.label(text=translated(Message("From: {source}", source=entry.source)), translate=False)
         pose: Any = armature.pose
         if pose.bones[name].rotation_mode in {'QUATERNION', 'AXIS_ANGLE'}:
             layout.prop(entry, "order")
@@ -463,7 +549,7 @@ class POISE_PT_limits(_Part, label="Limits", order=2):
         row.prop(entry, "may_move")
 
 
-class POISE_PT_masses(_Part, label="Masses", order=2):
+class POISE_PT_masses(_Part, label="Masses", order=0, parent="POISE_PT_advanced"):
     """Masses of the body and of the active bone, for effectors of the kind Balance."""
 
     def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
@@ -472,8 +558,13 @@ class POISE_PT_masses(_Part, label="Masses", order=2):
         if settings.mass_source == 'MESHES':
             column.operator("poise.measure_meshes", icon='MESH_DATA')
             if settings.mesh_masses:
-                bones = counted(len(settings.mesh_masses), 'bone')
-                column.label(text=f"{1e3 * settings.mesh_volume:.3g} litres, {bones}", icon='INFO')
+                measured = counted(
+                    len(settings.mesh_masses),
+                    "{volume:.3g} litres, {count} bone",
+                    "{volume:.3g} litres, {count} bones",
+                    volume=1e3 * settings.mesh_volume,
+                )
+                column.label(text=translated(measured), icon='INFO', translate=False)
             else:
                 column.label(text="Not measured yet: bones weigh by role", icon='ERROR')
         column.prop(settings, "body_mass")
@@ -487,31 +578,58 @@ class POISE_PT_masses(_Part, label="Masses", order=2):
             row.operator("poise.edit_masses", text="", icon='X').action = 'REMOVE'
 
 
-class POISE_PT_solver(_Part, label="Solver", order=3):
-    """The method with its own settings, iterations, tolerances and smoothness."""
+class POISE_PT_solver(_Part, label="Solver", order=2, parent="POISE_PT_advanced"):
+    """Tolerances, iterations and smoothness, and last the method with its own settings."""
 
     def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
         layout = fields_of(layout)
-        layout.prop(settings, "method")
-        if names := method_settings(settings.method):
-            column = layout.column(align=True)
-            for name in names:
-                column.prop(settings, name)
-        layout.prop(settings, "iterations")
+        layout.prop(settings, "move_root")
+        layout.prop(settings, "fk_moves_targets")
         column = layout.column(align=True)
         column.prop(settings, "tolerance_position", text="Tolerance")
         column.prop(settings, "tolerance_rotation", text="Angle")
+        layout.prop(settings, "iterations")
         if settings.method in USED_BY["smoothness"]:
             layout.prop(settings, "smoothness")
-        layout.prop(settings, "move_root")
-        layout.prop(settings, "fk_moves_targets")
+        layout.prop(settings, "method")
+        column = layout.column(align=True)
+        for name in method_settings(settings.method):
+            column.prop(settings, name)
 
 
-class POISE_PT_bake(_Part, label="Bake Range", order=4):
-    """Range and step of a bake, the pop angle, and the report of the last bake."""
+FRAMES_SHOWN: Final = 5
+"""How many frames to look at have a button; all get markers."""
+
+
+class POISE_PT_bake(_Part, label="Bake", order=1, closed=False):
+    """Bake, its range, its options with presets, and the report of the last bake."""
+
+    def draw_header_preset(self, context: Context) -> None:
+        """Draw the button of the presets."""
+        draw_presets(self.layout, context)
 
     def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
-        layout = fields_of(layout)
+        row = layout.row()
+        row.scale_y = 1.5
+        row.operator("poise.bake", icon='KEY_HLT')
+        self.show_range(fields_of(layout), context, settings)
+        header, options = layout.panel("POISE_bake_options", default_closed=True)
+        header.label(text="Options")
+        if options is not None:
+            self.show_options(fields_of(options), settings)
+        if settings.last_bake:
+            text = Message("Last bake: {report}", report=settings.last_bake)
+            draw_report(layout, context, text, 'INFO', MESSAGE_LINES)
+        found = posing.frames_to_look_at(armature)
+        for frame, text in found[:FRAMES_SHOWN]:
+            text = translated(Message("Frame {frame}: {what}", frame=frame, what=text))
+            row = layout.operator("poise.show_frame", text=text, icon='TIME', translate=False)
+            row.frame = frame
+        if found:
+            layout.operator("poise.mark_frames", icon='MARKER_HLT')
+
+    def show_range(self, layout: UILayout, context: Context, settings: POISE_PG_armature) -> None:
+        """Draw which frames are baked."""
         layout.prop(settings, "bake_range")
         owner, names = {
             'SCENE': (context.scene, ("frame_start", "frame_end")),
@@ -522,19 +640,63 @@ class POISE_PT_bake(_Part, label="Bake Range", order=4):
         column.active = settings.bake_range == 'CUSTOM'
         for name, label in zip(names, ("Frame Start", "End"), strict=False):
             column.prop(owner, name, text=label)
+
+    def show_options(self, layout: UILayout, settings: POISE_PG_armature) -> None:
+        """Draw where keys go, and how many there are."""
+        layout.prop(settings, "bake_fewest")
         layout.prop(settings, "bake_at_keys")
-        if settings.bake_at_keys:
+        if settings.bake_at_keys or settings.bake_fewest:
             column = layout.column(align=True)
             column.prop(settings, "bake_deviation", text="Deviation")
             column.prop(settings, "bake_deviation_angle", text="Angle")
         else:
             layout.prop(settings, "bake_step")
+        layout.prop(settings, "bake_loop")
+        layout.prop(settings, "bake_to")
+        if settings.bake_to != 'ACTION':
+            layout.prop(settings, "bake_name")
+        if settings.bake_to == 'STRIP':
+            layout.prop(settings, "bake_blend")
+        layout.prop(settings, "bake_bones")
+        layout.prop(settings, "bake_channels")
+        column = layout.column(align=True)
+        column.prop(settings, "bake_ease_in")
+        column.prop(settings, "bake_ease_out")
+        layout.prop(settings, "bake_clear_constraints")
         layout.prop(settings, "pop_angle")
-        if settings.last_bake:
-            draw_words(layout.box(), context, f"Last bake: {settings.last_bake}", 'INFO')
 
 
-class POISE_PT_diagnosis(_Part, label="Diagnosis", order=5):
+class POISE_PT_recorded(_Part, label="Recorded Motion", order=2):
+    """Targets from an animation, and corrections of them."""
+
+    def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
+        layout.operator("poise.targets_from_animation", icon='ANIM_DATA')
+        if settings.recording is not None:
+            fields_of(layout).prop(settings, "recording")
+        row = layout.row(align=True)
+        row.operator("poise.correct", icon='MOD_SIMPLEDEFORM')
+        on = posing.corrections_on(armature)
+        if on is not None:
+            icon = 'HIDE_OFF' if on else 'HIDE_ON'
+            row.operator("poise.corrections", text="", icon=icon, depress=on).action = 'TOGGLE'
+            row.operator("poise.corrections", text="", icon='X').action = 'REMOVE'
+        row = layout.row(align=True)
+        row.prop(settings, "ease_in")
+        row.prop(settings, "ease_out")
+        layout.row().prop(settings, "ease_unit", expand=True)
+        row = layout.row(align=True)
+        row.operator("poise.find_contacts", icon='VIEWZOOM')
+        row.operator("poise.lock_contacts", icon='LOCKED')
+        effector = shown_entry(context, armature)
+        if effector is not None and KINDS[effector.kind].pinnable:
+            column = fields_of(layout)
+            column.prop(effector, "contact")
+            column.prop(effector, "contact_toe")
+            column.prop(effector, "contact_object")
+        layout.operator("poise.hold_prop", icon='CON_CHILDOF')
+
+
+class POISE_PT_diagnosis(_Part, label="Diagnosis", order=1, parent="POISE_PT_advanced"):
     """Diagnosis of the present pose, each sentence with a sign of its own."""
 
     def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
@@ -545,7 +707,7 @@ class POISE_PT_diagnosis(_Part, label="Diagnosis", order=5):
                 draw_words(box, context, line, 'DOT')
 
 
-class POISE_PT_marks(_Part, label="Overlay", order=6):
+class POISE_PT_marks(_Part, label="Overlay", order=4):
     """What is drawn over the figure, as in the popover of the viewport's overlays."""
 
     def draw_header(self, context: Context) -> None:
@@ -556,7 +718,7 @@ class POISE_PT_marks(_Part, label="Overlay", order=6):
         draw_switches(layout, context.scene)
 
 
-class POISE_PT_sharing(_Part, label="Presets and Mirror", order=7):
+class POISE_PT_sharing(_Part, label="Presets and Mirror", order=3):
     """Presets and mirroring."""
 
     def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
@@ -568,6 +730,13 @@ class POISE_PT_sharing(_Part, label="Presets and Mirror", order=7):
             row.operator("poise.mirror", text=text, icon='MOD_MIRROR').direction = direction
 
 
+class POISE_PT_advanced(_Part, label="Advanced", order=9):
+    """What is seldom needed: masses, diagnosis and the solver, in panels of their own."""
+
+    def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
+        """It has nothing of its own."""
+
+
 class POISE_MT_presets(Menu):
     """The presets that there are."""
 
@@ -577,7 +746,7 @@ class POISE_MT_presets(Menu):
         layout: Any = self.layout
         names = posing.preset_names()
         for name in names:
-            layout.operator("poise.load_preset", text=name).name = name
+            layout.operator("poise.load_preset", text=name, translate=False).name = name
         if not names:
             layout.label(text="No presets saved yet")
 
@@ -612,15 +781,17 @@ CLASSES = (
     POISE_UL_roles,
     POISE_PT_main,
     POISE_PT_effectors,
-    POISE_PT_solver,
     POISE_PT_bake,
-    POISE_PT_diagnosis,
+    POISE_PT_recorded,
+    POISE_MT_presets,
+    POISE_PT_sharing,
     POISE_PT_marks,
     POISE_PT_character,
     POISE_PT_limits,
+    POISE_PT_advanced,
     POISE_PT_masses,
-    POISE_MT_presets,
-    POISE_PT_sharing,
+    POISE_PT_diagnosis,
+    POISE_PT_solver,
     POISE_MT_pie,
 )
 
@@ -639,7 +810,8 @@ def draw_live(header: Any, context: Context) -> None:
     if armature is not None and settings_of(armature).live:
         row.operator("poise.live", text="Live", icon=icon, depress=True)
     else:
-        row.label(text=f"Live: {', '.join(armature.name for armature in lives)}", icon=icon)
+        text = Message("Live: {names}", names=", ".join(armature.name for armature in lives))
+        row.label(text=translated(text), icon=icon, translate=False)
 
 
 def register() -> None:

@@ -5,6 +5,7 @@ Shortcuts are in the add-on keyconfig, where the user changes them as any other;
 nothing from Blender's own.
 """
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
 
@@ -25,8 +26,13 @@ PLAIN: Final = SimpleNamespace(
     limit=(1.0, 0.35, 0.75, 0.9),
     balance=(0.3, 0.7, 1.0, 0.9),
     text=(1.0, 1.0, 1.0, 0.9),
+    trail_before=(0.2, 0.65, 1.0, 1.0),
+    trail_after=(1.0, 0.55, 0.15, 1.0),
     line_width=2.0,
     point_size=9.0,
+    handle_size=20.0,
+    trail_size=5.0,
+    ghost_width=4.0,
     text_size=12,
 )
 """Colours and sizes of the overlay before the user chooses others [pixels, points]."""
@@ -99,19 +105,36 @@ _added: list[tuple[KeyMap, KeyMapItem]] = []
 """What was registered, to be taken away again."""
 
 
-def draw_shortcuts(layout: Any, context: Context) -> None:
-    """Draw the shortcuts as the user has them now, to be changed."""
+def _present(context: Context) -> Iterator[tuple[Shortcut, Any, Any]]:
+    """The shortcuts, each with its keymap and its item there as the user has them now."""
     keyconfig: Any = context.window_manager.keyconfigs.user
     for shortcut in SHORTCUTS:
         keymap: Any = keyconfig.keymaps.get(shortcut.keymap)
         for item in keymap.keymap_items if keymap is not None else ():
             menu = item.properties.name if item.idname == "wm.call_menu_pie" else ""
             if (item.idname, menu) == (shortcut.operator, shortcut.menu):
-                row = layout.split(factor=0.25)
-                row.label(text=shortcut.title)
-                column = row.column()
-                column.context_pointer_set("keymap", keymap)
-                rna_keymap_ui.draw_kmi([], keyconfig, keymap, item, column, 0)
+                yield shortcut, keymap, item
+
+
+def keys_of(context: Context, operator: str, menu: str = "") -> str:
+    """The keys that call an operator or open a menu in this mode, as "Ctrl Alt V"; empty for none."""
+    mode = "Pose" if context.mode == 'POSE' else "Object Mode"
+    keys = (
+        item.to_string()
+        for shortcut, _keymap, item in _present(context)
+        if (shortcut.keymap, shortcut.operator, shortcut.menu) == (mode, operator, menu) and item.active
+    )
+    return next(keys, "")
+
+
+def draw_shortcuts(layout: Any, context: Context) -> None:
+    """Draw the shortcuts as the user has them now, to be changed."""
+    for shortcut, keymap, item in _present(context):
+        row = layout.split(factor=0.25)
+        row.label(text=shortcut.title)
+        column = row.column()
+        column.context_pointer_set("keymap", keymap)
+        rna_keymap_ui.draw_kmi([], context.window_manager.keyconfigs.user, keymap, item, column, 0)
 
 
 class POISE_AP_preferences(AddonPreferences):
@@ -125,11 +148,34 @@ class POISE_AP_preferences(AddonPreferences):
     limit: _colour("Limit", "Joints that stand on a limit", PLAIN.limit)
     balance: _colour("Balance", "Centre of mass, and what the body stands on", PLAIN.balance)
     text: _colour("Text", "Names and amounts", PLAIN.text)
+    trail_before: _colour("Before", "Trails and ghosts before the present frame", PLAIN.trail_before)
+    trail_after: _colour("After", "Trails and ghosts after the present frame", PLAIN.trail_after)
     line_width: FloatProperty(
         name="Line Width", description="In pixels", default=PLAIN.line_width, min=1.0, max=10.0
     )
     point_size: FloatProperty(
         name="Point Size", description="In pixels", default=PLAIN.point_size, min=2.0, max=40.0
+    )
+    handle_size: FloatProperty(
+        name="Handle Size",
+        description="How wide handles are for the mouse, and the rings about them, in pixels",
+        default=PLAIN.handle_size,
+        min=6.0,
+        max=80.0,
+    )
+    trail_size: FloatProperty(
+        name="Trail Points",
+        description="How wide the points of trails are, in pixels; those of keys are twice as wide",
+        default=PLAIN.trail_size,
+        min=1.0,
+        max=20.0,
+    )
+    ghost_width: FloatProperty(
+        name="Ghost Width",
+        description="Width of the lines of ghosts, in pixels",
+        default=PLAIN.ghost_width,
+        min=1.0,
+        max=20.0,
     )
     text_size: IntProperty(name="Text Size", description="In points", default=PLAIN.text_size, min=6, max=40)
 
@@ -139,7 +185,8 @@ class POISE_AP_preferences(AddonPreferences):
         column.use_property_split = True
         for title, names in (
             ("Colours of the Overlay", ("reached", "missed", "pin", "limit", "balance", "text")),
-            ("Sizes of the Overlay", ("line_width", "point_size", "text_size")),
+            ("Trails and Ghosts", ("trail_before", "trail_after", "trail_size", "ghost_width")),
+            ("Sizes of the Overlay", ("line_width", "point_size", "handle_size", "text_size")),
         ):
             column.label(text=title)
             fields = column.column(align=True)

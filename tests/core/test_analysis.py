@@ -249,3 +249,9 @@ def test_every_kind_of_task_is_diagnosed() -> None:
     assert diagnose(Problem(still, ()), Pose.rest(still)).lines == (
         "Nothing to diagnose: there are no tasks",
     )
+
+
+def test_a_joint_without_size_that_should_aim_is_left_out() -> None:
+    flat = Pose(Pose.rest(ARM).channels, np.ones((len(ARM), 3)) * (np.arange(len(ARM)) < 2)[:, None])
+    found = diagnose(Problem(ARM, (AimAt(joint=2, target=np.array([0.0, 0.0, 5.0])),)), flat)
+    assert found.lines and found.levels == ()

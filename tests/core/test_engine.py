@@ -17,6 +17,7 @@ from blender_ik_addon.core import (
     Status,
     Task,
     solve,
+    solve_sequence,
 )
 from blender_ik_addon.core.engine.energy import Energy, Strengths
 from blender_ik_addon.core.engine.kernel import Descent, run
@@ -193,6 +194,41 @@ def test_a_pose_that_is_solved_stays_when_it_is_solved_again(
     assert_allclose(again[:, :3, :3], first[:, :3, :3], atol=np.radians(0.1))
 
 
+def test_a_straight_chain_on_its_limits_finds_the_lower_pose() -> None:
+    """Some joints bend at once, others have to leave their limits first."""
+    ranges = np.array([(-2.4, 0.0), (-0.8, 0.8), (-2.4, 0.0), (0.0, 2.4), (-2.4, 0.0)])
+    lower, upper, free = np.full((5, 6), -np.inf), np.full((5, 6), np.inf), np.zeros((5, 6), dtype=bool)
+    lower[:, 3], upper[:, 3], free[:, 3] = *ranges.T, True
+    names = [f"joint{number}" for number in range(5)]
+    offsets = [[0, 0, 0], *[[0, 0, 1]] * 4]
+    skeleton = Skeleton.build(
+        names, [None, *names[:-1]], offsets=offsets, free=free, lower=lower, upper=upper
+    )
+    task = ReachPoint(joint="joint4", point=[0, 0, 1], target=[0.0, 0.5, 3.8])
+    solution = solve(Problem(skeleton, task), Pose.rest(skeleton))
+    assert solution.reached
+    assert np.square(solution.pose.channels).sum() < 2.6  # 3.2 where the straight joints stay so
+
+
+def test_another_writing_of_a_rotation_is_rewritten_near_the_preferred_angles() -> None:
+    """A free joint has each rotation twice within a turn: (a, b, c) and (a + π, π − b, c + π)."""
+    preferred = np.array([0.0, 0.0, 0.0, 0.3, 0.5, -0.4])
+    skeleton = Skeleton.build(
+        ["ball"], [None], offsets=[[0, 0, 0]], free=[False] * 3 + [True] * 3, preferred=[preferred]
+    )
+    there = Pose.from_channels(preferred[None])
+    matrix = forward_kinematics(skeleton, there).matrices[0]
+    task = ReachPoint(joint="ball", point=[1, 2, 3], target=matrix[:3, :3] @ [1, 2, 3])
+    other = np.array([*preferred[:3], preferred[3] + np.pi, np.pi - preferred[4], preferred[5] + np.pi])
+    start = Pose.from_channels(np.tile(other, (6, 1, 1)))
+    assert_allclose(forward_kinematics(skeleton, start).matrices[0, 0], matrix, atol=1e-12)
+    for found in (
+        solve(Problem(skeleton, task), start[0]).pose,
+        solve_sequence(Problem(skeleton, task), start).pose,
+    ):
+        assert_allclose(found.channels, np.broadcast_to(preferred, found.channels.shape), atol=1e-6)
+
+
 BOUND = np.radians(3.0)
 """[rad] From which change of a turn on it is a pop."""
 
@@ -217,10 +253,37 @@ def test_a_turn_that_stands_out_is_a_pop_at_the_frame_to_which_it_leads() -> Non
     assert [pop.frame for pop in pops_of(*turning(twitch), BOUND)] == [17, 18]
 
 
+def test_pops_of_a_loop_do_not_depend_on_where_it_begins() -> None:
+    steps = np.radians(np.random.default_rng(3).uniform(1.0, 6.0, 40))
+    steps[17] += np.radians(20.0)
+    for begin in range(40):
+        around = np.cumsum(np.append(0.0, np.roll(steps, -begin)))
+        (pop,) = pops_of(*turning(around), BOUND, cyclic=True)
+        assert (pop.frame - 1 + begin) % 40 == 17
+
+
 def test_a_pause_in_a_fast_motion_is_no_pop() -> None:
     angles = np.radians(5.0) * np.arange(30.0)
     angles[12:] -= np.radians(5.0)
     assert pops_of(*turning(angles), BOUND) == ()
+
+
+def test_what_a_recording_does_is_no_pop_and_a_pop_on_top_of_it_is_told() -> None:
+    steps = np.radians(np.random.default_rng(3).uniform(-20.0, 20.0, 40))  # nothing stands out of these
+    recording = np.cumsum(steps)
+    recording[30:] += np.radians(60.0)
+    skeleton, preferred = turning(recording)
+    assert 30 in {pop.frame for pop in pops_of(skeleton, preferred, BOUND)}
+    assert pops_of(skeleton, preferred, BOUND, preferred) == ()
+    corrected = turning(recording + np.radians(25.0) * np.sin(np.linspace(0.0, 3.0, 40)))[1]
+    assert pops_of(skeleton, corrected, BOUND, preferred) == ()
+    for way in (-8.0, 8.0):
+        jump = turning(recording + np.where(np.arange(40) >= 17, np.radians(way), 0.0))[1]
+        assert 17 not in {pop.frame for pop in pops_of(skeleton, jump, BOUND)}
+        assert [pop.frame for pop in pops_of(skeleton, jump, BOUND, preferred)] == [17]
+    smooth = turning(np.linspace(0.0, 1.0, 40))[1]  # beside a recording that jumps once
+    jumping = turning(np.where(np.arange(40) >= 30, 1.0, 0.0))[1]
+    assert pops_of(skeleton, smooth, BOUND, jumping) == ()
 
 
 def test_of_two_frames_none_stands_out() -> None:

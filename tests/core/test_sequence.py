@@ -375,7 +375,7 @@ def test_a_level_that_has_others_below_it_gives_way_by_little() -> None:
 def test_slower_frames_are_smoothed_less() -> None:
     """Smoothness is a time: five times as slow, a leap is spread over fewer frames."""
     targets = np.tile([1.5, 1.5, 0.5], (40, 1))
-    targets[20:] = [1.0, 2.0, -0.5]
+    targets[20:] = [1.3, 1.7, 0.2]
     skeleton = chain(JOINTS)
     problem, poses = Problem(skeleton, (follow(targets),)), Pose.rest(skeleton, (40,))
     steps = [
@@ -714,3 +714,79 @@ def test_a_motion_that_a_body_has_made_inside_uneven_limits_is_found() -> None:
         Problem(skeleton, tuple(tasks)), Pose.rest(skeleton, (24,)), times=np.arange(24) / 12.0, restarts=4
     )
     assert solution.errors.max() < 0.02
+
+
+def posed(channels: Array) -> Pose:
+    """A pose without scale."""
+    return Pose(channels, np.ones((*channels.shape[:-1], 3)))
+
+
+def recorded(frames: int = 9) -> tuple[Any, Array, Array]:
+    """A chain, the channels of a motion of it, (F, n, 6), and where its end goes, (F, 3)."""
+    skeleton = chain(4)
+    channels = np.zeros((frames, 4, 6))
+    channels[:, :, 3] = 0.3 + 0.1 * np.sin(np.arange(frames))[:, None]
+    matrices = forward_kinematics(skeleton, posed(channels)).matrices
+    return skeleton, channels, matrices[:, 3, :3, :3] @ tip() + matrices[:, 3, :3, 3]
+
+
+def test_frames_whose_recorded_pose_meets_all_targets_keep_it() -> None:
+    skeleton, channels, targets = recorded()
+    upper = np.full((4, 6), np.inf)
+    upper[1, 3] = 0.1  # less than is recorded
+    limits = replace(skeleton, upper=upper)
+    targets = targets.copy()
+    targets[4] += (0.0, 0.05, 0.02)
+    problem = Problem(limits, ReachPoint(joint=END, point=tip(), target=targets), channels)
+    start = posed(np.zeros_like(channels))
+    found = solve_sequence(problem, start)
+    others = np.arange(9) != 4
+    assert_array_equal(found.pose.channels[others], channels[others])  # limits do not change them either
+    assert found.reached and not np.array_equal(found.pose.channels[4], channels[4])
+    each = solve_each(problem, start)
+    assert_array_equal(each.pose.channels[others], channels[others])
+    one = Problem(limits, ReachPoint(joint=END, point=tip(), target=targets[0]), channels[0])
+    assert_array_equal(solve(one, start[0]).pose.channels, channels[0])
+
+
+def test_pops_are_told_beside_what_is_recorded() -> None:
+    """A leap of the recording is none; a target that leaps while the recording does nothing is one."""
+    skeleton, channels, _ = recorded(31)
+    start = posed(np.zeros_like(channels))
+    leaping = channels.copy()
+    leaping[15:, 0, 3] += 0.5
+    matrices = forward_kinematics(skeleton, posed(leaping)).matrices
+    far = matrices[:, 3, :3, :3] @ tip() + matrices[:, 3, :3, 3]
+    told = [
+        solve_sequence(Problem(skeleton, follow(targets), preferred), start, smoothness=0.0).branches
+        for targets, preferred in ((far, leaping), (far, channels), (far, None))
+    ]
+    assert told[0] == () and 15 in told[1] and 15 in told[2]
+
+
+def test_recorded_channels_that_do_not_fit_are_refused() -> None:
+    skeleton, channels, targets = recorded()
+    task = ReachPoint(joint=END, point=tip(), target=targets)
+    with pytest.raises(IKError, match=r"preferred channels have shape \(3, 6\)"):
+        Problem(skeleton, task, channels[0, :3])
+    with pytest.raises(IKError, match="preferred channels of 3 frames, and targets of 9"):
+        Problem(skeleton, task, channels[:3])
+    with pytest.raises(IKError, match=r"'joint\.0': a preferred channel is not finite"):
+        Problem(skeleton, task, np.where(np.arange(6) == 3, np.inf, channels))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_corrected_recording_stays_beside_the_recorded_poses(seed: int) -> None:
+    """Far from the rest pose, and without limits: the search begins where the body was recorded."""
+    rng = np.random.default_rng(seed)
+    skeleton, frames = chain(8), 40
+    size = len(skeleton), 3
+    channels = np.zeros((frames, len(skeleton), 6))
+    way = np.sin(np.linspace(0.0, 2.0, frames))[:, None, None]
+    channels[..., 3:] = rng.uniform(-1.2, 1.2, size) + 0.3 * way * rng.normal(size=size)
+    placed = forward_kinematics(skeleton, posed(channels))
+    place = follow(placed.point("joint.7", tip()) + 0.05 * rng.normal(size=3), joint="joint.7")
+    turn = MatchOrientation("joint.7", placed.matrices[:, 7, :3, :3])
+    solution = solve_sequence(Problem(skeleton, (place, turn), channels), posed(channels))
+    assert solution.reached
+    assert np.abs(solution.pose.channels - channels).max() < 0.1

@@ -88,6 +88,11 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "target of uneven rows": (lambda: reach([[1, 2, 3], [1]]), "position of c: target: .*not an array"),
     "channels of uneven rows": (lambda: StayNear(channels=[[1], [1, 2]]), "stay near: channels: .*not an"),  # pyright: ignore[reportArgumentType]
     "distance in words": (lambda: KeepDistance(joint="c", distance="far"), "distance of c: distance: .*far"),  # pyright: ignore[reportArgumentType]
+    "target without frames": (lambda: reach(np.zeros((0, 3))), "position of c: target .*no frames"),
+    "turn without frames": (
+        lambda: MatchOrientation(joint="c", target=np.zeros((0, 3, 3))),
+        "orientation of c: target .*no frames",
+    ),
     "offset in words": (
         lambda: OnPlane(joint="c", origin=np.zeros(3), normal=np.ones(3), offset="high"),  # pyright: ignore[reportArgumentType]
         "plane of c: offset.*'high'",
@@ -200,6 +205,15 @@ def test_two_effectors_on_one_bone_with_the_same_target_are_solved(method: str) 
     solution = solve(Problem(skeleton, twins), start, method=method, max_iterations=500)
     assert solution.reached
     assert_allclose(forward_kinematics(skeleton, solution.pose).point("d"), target, atol=1e-3)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_motion_without_frames_has_none(method: str) -> None:
+    skeleton = limb()
+    problem = Problem(skeleton, every_kind().values())
+    for work in (solve_sequence, solve_each):
+        solution = work(problem, Pose.rest(skeleton, 0), method=method)
+        assert len(solution) == 0 and solution.reached
 
 
 def test_poses_are_equal_when_their_numbers_are() -> None:

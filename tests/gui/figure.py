@@ -75,6 +75,15 @@ def outline(name):
     corner = Vector((size, size, size)) if own.empty_display_type == 'CUBE' else Vector((0.0, size, 0.0))
     return pixel(own.matrix_world @ corner)
 
+def on_ring(name, turn, effector="foot.L"):
+    # A pixel on the ring of an angle of a foot, so far round from its X axis [rad].
+    effectors, feet = (sys.modules[f"{MODULE}.{part}"] for part in ("scene.effectors.effectors", "ui.feet"))
+    row = figure().poise.effectors.find(effector)
+    rings, length = effectors.foot_rings(figure(), row, bpy.context.evaluated_depsgraph_get())
+    radius = length * (feet.LARGE if name in feet.COLOURS else feet.SMALL)
+    part = Vector((radius * math.cos(turn), radius * math.sin(turn), 0.0, 1.0))
+    return pixel(Vector([Vector(row).dot(part) for row in rings[name]][:3]))
+
 def bits():
     names = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale")
     return [[v.hex() for v in getattr(bone, name)] for bone in figure().pose.bones for name in names]
@@ -145,8 +154,38 @@ with bpy.context.temp_override(**in_view):
 """
 
 
+SLIDING = """
+bpy.context.scene.frame_end = 24
+for bone in figure().pose.bones:
+    bone.rotation_mode = 'XYZ'
+for frame, way in ((1, 0.0), (24, 0.1)):
+    figure().pose.bones["spine"].location = (way, 0.0, 0.0)
+    figure().pose.bones["spine"].keyframe_insert("location", frame=frame)
+for frame, part in ((8, 0.0), (11, 1.0), (15, 1.0), (18, 0.0)):
+    for name, angle in (("thigh.L", -50.0), ("shin.L", 70.0)):
+        figure().pose.bones[name].rotation_euler.x = math.radians(angle * part)
+        figure().pose.bones[name].keyframe_insert("rotation_euler", frame=frame)
+
+def feet(name):
+    found = []
+    for frame in range(1, 25):
+        bpy.context.scene.frame_set(frame)
+        found.append(place(name))
+    return found
+"""
+"""An animation of the figure in which its feet slide aside; the left one is lifted once."""
+
+
 _opened: list[Window] = []
 """The Blender that was started last, if any."""
+
+
+def extension() -> Path:
+    """The built zip."""
+    built = sorted((ROOT / "dist").glob("poise-*.zip"))
+    if not built and "POISE_ZIP" not in os.environ:
+        raise FileNotFoundError("dist/ has no poise-*.zip: run scripts/build first, or set POISE_ZIP")
+    return Path(os.environ["POISE_ZIP"]) if "POISE_ZIP" in os.environ else built[-1]
 
 
 def window() -> Window:
@@ -158,10 +197,7 @@ def window() -> Window:
         return _opened[-1]
     while _opened:
         _opened.pop().close()
-    built = sorted((ROOT / "dist").glob("poise-*.zip"))
-    if not built and "POISE_ZIP" not in os.environ:
-        raise FileNotFoundError("dist/ has no poise-*.zip: run scripts/build first, or set POISE_ZIP")
-    opened = Window(Path(os.environ["POISE_ZIP"]) if "POISE_ZIP" in os.environ else built[-1])
+    opened = Window(extension())
     _opened.append(opened)
     atexit.register(opened.close)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that it is closed then, too
@@ -202,7 +238,7 @@ def button(
     for down in range(10, height, 9):
         for part in parts:
             place = (x + part * width, y + height - down)
-            window.move(place)
+            window.point(place)
             command = window.run(under, "bpy.context.window_manager.clipboard")
             if command.startswith(f"bpy.ops.{operator}({given}"):
                 return place
@@ -277,10 +313,19 @@ class InWindow(unittest.TestCase):
         self.assertEqual(self.value("running()"), ["TRANSFORM_OT_translate"])
 
     def open_sidebar(self) -> None:
-        """Show the tab of Poise beside the view."""
+        """Show the tab of Poise beside the view, from its top."""
         self.run_in_blender("area.spaces.active.show_region_ui = True")
         self.run_in_blender("sidebar.active_panel_category = 'Poise'")
         self.window.settle()
+        self.scroll_sidebar(0)
+
+    def scroll_sidebar(self, down: int) -> None:
+        """Scroll the sidebar to so many pixels below its top."""
+        self.run_in_blender(
+            "with bpy.context.temp_override(window=window, area=area, region=sidebar):\n"
+            "    bpy.ops.view2d.pan(deltay=10000)\n"
+            f"    bpy.ops.view2d.pan(deltay=-{down})\n"
+        )
 
     def click(self, operator: str) -> None:
         """Click on a button of the sidebar."""
@@ -289,9 +334,5 @@ class InWindow(unittest.TestCase):
     def click_state(self, state: str) -> None:
         """Click on one of the states of the effector that is shown, which are beside each other."""
         row = (0.4, 0.8)  # Reach and Off
-        self.run_in_blender(
-            "with bpy.context.temp_override(window=window, area=area, region=sidebar):\n"
-            "    bpy.ops.view2d.pan(deltay=10000)\n"  # to its top
-            f"    bpy.ops.view2d.pan(deltay=-{DOWN_PIXELS})\n"
-        )
+        self.scroll_sidebar(DOWN_PIXELS)
         self.window.click(button(self.window, "poise.set_state", parts=row, given=f"state='{state}'"))

@@ -4,13 +4,50 @@
 import tomllib
 import unittest
 
-from .figure import HALF_MILLIMETRE, MODULE, ROOT, SET_UP, InWindow, button, distance
+from .figure import HALF_MILLIMETRE, MODULE, ROOT, SET_UP, SLIDING, InWindow, button, distance
 
 LINE_PIXELS = 21.0
 """From one line of a list in the sidebar to the next [pixels]."""
 
 FIRST_LINE_PIXELS = 11.0
 """From where its first button is found down to its first line [pixels]."""
+
+
+HEADER_PIXELS = (26.0, 26.2)
+"""From the first button of the list up to the header of its panel, and from there to the next [pixels]."""
+
+BAKE, RECORDED = 1, 2
+"""Numbers of the panels Bake, which is open, and Recorded Motion, counted from that of the list."""
+
+
+TOOLTIPS = """
+from types import SimpleNamespace
+
+def shortcut(operator, menu=''):
+    # Its item in the keymap of the present mode, as the user has it.
+    keymaps = bpy.context.window_manager.keyconfigs.user.keymaps
+    items = keymaps['Pose' if bpy.context.mode == 'POSE' else 'Object Mode'].keymap_items
+    return next(i for i in items if i.idname == operator and (not menu or i.properties.name == menu))
+
+def pie():
+    return shortcut('wm.call_menu_pie', 'POISE_MT_pie')
+
+def keys_in_tooltips(before):
+    # Operators whose tooltips name keys after some words, and these keys.
+    operators, found = sys.modules[f'{MODULE}.ui.operators'], {}
+    for cls in operators.CLASSES:
+        if hasattr(cls, 'description') and callable(cls.description):
+            with bpy.context.temp_override(**in_view):
+                text = cls.description(bpy.context, SimpleNamespace(state='PIN', text='', frame=0.0))
+            _, there, keys = text.partition(before)
+            if there:
+                found[cls.bl_idname] = keys
+    return found
+"""
+"""What tooltips say of keys, and what the keymap has."""
+
+IN_PIE = {"poise.solve_pose", "poise.key_pose", "poise.bake"}
+"""Operators of the pie menu that have no key of their own."""
 
 
 class Panel(InWindow):
@@ -144,6 +181,49 @@ class Panel(InWindow):
         self.assertLess(self.value("max(away(e.name) for e in figure().poise.effectors)"), HALF_MILLIMETRE)
         self.assertLess(distance(self.value("place('hand.R')"), before), 1e-6)
 
+    def test_feet_that_slide_are_locked_in_few_clicks(self) -> None:
+        self.run_in_blender(SLIDING)
+        before = self.value("feet('foot.R')")
+        self.assertGreater(distance(before[0], before[-1]), 0.09)
+        lifted = self.value("feet('foot.L')[12]")
+        self.open_sidebar()
+        x, y = button(self.window, "poise.add_effector", parts=(0.87,))
+        first, others = HEADER_PIXELS
+        header, bake, recorded = ((x - 150.0, y + first - n * others) for n in (0, BAKE, RECORDED))
+        # What is about recorded motion is opened; list and bake are closed, so that there is room for it.
+        clicks = 0
+        for place in (header, bake, recorded):
+            self.window.click(place)
+            self.window.settle(40)
+            clicks += 1
+        # The window is that of the next test too: the last one that is added here is done first.
+        for place in (header, bake, recorded):
+            self.addCleanup(self.window.settle, 40)
+            self.addCleanup(self.window.click, place)
+        for operator in ("poise.targets_from_animation", "poise.lock_contacts"):
+            self.click(operator)
+            self.window.settle()
+            self.wait_while("running()")
+            clicks += 1
+        self.window.click(bake)
+        self.addCleanup(self.window.settle, 40)
+        self.addCleanup(self.window.click, bake)
+        self.window.settle(40)
+        self.click("poise.bake")
+        self.window.settle()
+        self.wait_while("running()")
+        clicks += 2
+        self.assertLessEqual(clicks, 8)
+        after = self.value("feet('foot.R')")
+        self.assertLess(max(distance(place, after[0]) for place in after), 0.001)
+        self.assertLess(distance(self.value("feet('foot.L')[12]"), lifted), 0.06)
+        # The clip is kept: one undo takes the bake away, and the targets stay.
+        self.assertEqual(self.value("figure().poise.recording.name"), "metarig Recording")
+        self.window.move(tuple(self.value("on_bone('spine')")))
+        self.window.key("ctrl+z")
+        self.assertGreater(distance(*self.value("[feet('foot.R')[0], feet('foot.R')[-1]]")), 0.09)
+        self.assertGreater(self.value("len(figure().poise.effectors)"), 0)
+
     def test_a_pie_opens_at_the_mouse_and_pins(self) -> None:
         self.run_in_blender(SET_UP + "select_bones('hand.L', 'foot.R')")
         x, y = self.value("on_bone('spine')")
@@ -169,6 +249,22 @@ class Panel(InWindow):
         self.assertEqual([entry for entry in self.value(ours) if entry[0] not in tool], [])
         self.run_in_blender(f"bpy.ops.preferences.addon_enable(module={MODULE!r})")
         self.assertEqual([entry for entry in self.value(ours) if entry[0] not in tool], found)
+
+    def test_tooltips_name_the_keys_that_the_keymap_has(self) -> None:
+        self.run_in_blender(SET_UP + TOOLTIPS)
+        for prepare in ("", "with bpy.context.temp_override(**in_view):\n    bpy.ops.object.mode_set()"):
+            self.run_in_blender(prepare)
+            pie, state = self.value("[pie().to_string(), shortcut('poise.set_state').to_string()]")
+            self.assertEqual(self.value("keys_in_tooltips('Pie menu: ')"), dict.fromkeys(IN_PIE, pie))
+            self.assertEqual(self.value("keys_in_tooltips('Next state: ')"), {"poise.set_state": state})
+            # They go along with what the user changes, and are gone with what he switches off.
+            self.run_in_blender("pie().type = 'B'")
+            now = self.value("[pie().to_string(), keys_in_tooltips('Pie menu: ')]")
+            self.assertNotEqual(now[0], pie)
+            self.assertEqual(now[1], dict.fromkeys(IN_PIE, now[0]))
+            self.run_in_blender("pie().active = False")
+            self.assertEqual(self.value("keys_in_tooltips('Pie menu: ')"), {})
+            self.run_in_blender("pie().type, pie().active = 'V', True")
 
 
 if __name__ == "__main__":

@@ -174,15 +174,20 @@ class Window:
         return WindowGoneError("\n".join(told))
 
     def settle(self, turns: int = 4) -> None:
-        """Wait until what was sent is handled and drawn, by turns of the main loop."""
-        redraw = (
+        """Wait until what was sent is handled and drawn, by turns of the main loop.
+
+        All is drawn in the last turn; in the others Blender draws what it finds changed, as the processor
+        takes a tenth of a second for a drawing.
+        """
+        for _ in range(turns - 1):
+            self.run()
+            time.sleep(0.01)
+        self.run(
             "for window in bpy.context.window_manager.windows:\n"
             "    for area in window.screen.areas:\n"
             "        area.tag_redraw()"
         )
-        for _ in range(turns):
-            self.run(redraw)
-            time.sleep(0.01)
+        time.sleep(0.01)
 
     # Mouse and keys; places are Blender's, with the origin at the lower left
 
@@ -192,9 +197,14 @@ class Window:
         if done.returncode:
             raise self._gone(f"{' '.join(command)}: {done.stdout}{done.stderr}".rstrip())
 
+    def point(self, place: tuple[float, float]) -> None:
+        """Move the mouse, and wait only until that is handled."""
+        self._send("mousemove", round(place[0]), round(self.size[1] - 1 - place[1]))
+        self.run()
+
     def move(self, place: tuple[float, float]) -> None:
         """Move the mouse."""
-        self._send("mousemove", round(place[0]), round(self.size[1] - 1 - place[1]))
+        self.point(place)
         self.settle(1)
 
     def drag(self, start: tuple[float, float], end: tuple[float, float], steps: int = 8) -> None:
@@ -219,6 +229,11 @@ class Window:
             self.move(place)
             self.settle(2)
         self._send("click", button)
+        self.settle()
+
+    def double_click(self) -> None:
+        """Click twice where the mouse is."""
+        self._send("click", "--repeat", 2, "--delay", 50, 1)
         self.settle()
 
     def key(self, keys: str, *, how: str = "key") -> None:

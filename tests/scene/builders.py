@@ -4,12 +4,14 @@
 Every builder links its object to the scene, leaves it active and in object mode, and returns it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import addon_utils
 import bpy
 import numpy as np
+
+from blender_ik_addon.scene import posing
 
 Vector3 = tuple[float, float, float]
 BoneSpec = tuple[str, str | None, Vector3, Vector3]
@@ -68,6 +70,21 @@ def chain(n: int, length: float = 1.0, name: str = "chain") -> bpy.types.Object:
     )
 
 
+def following_arm(places: Mapping[int, Vector3], last: int) -> Any:
+    """Make four bones whose tip follows an empty with keys at places [m]; the scene ends with `last`."""
+    arm: Any = chain(4, 0.3, name="arm")
+    arm.poise.move_root = False
+    arm.poise.effectors[posing.add_effector(arm, "bone.003")].kind = 'POSITION'
+    target = arm.poise.effectors[0].target
+    for frame, place in places.items():
+        target.location = place
+        target.keyframe_insert("location", frame=frame)
+    scene: Any = bpy.context.scene
+    scene.frame_start, scene.frame_end = 1, last
+    scene.frame_set(1)
+    return arm
+
+
 def humanoid(name: str = "humanoid") -> bpy.types.Object:
     """Make a figure of 20 bones, 1.75 m high, arms out: hips, spine, neck, head, arms and legs `.L`, `.R`."""
     central = {bone for bone, *_ in HUMANOID_CENTRE}
@@ -101,17 +118,11 @@ def basic_human_metarig() -> bpy.types.Object:
     return bpy.context.view_layer.objects.active
 
 
-generated: list[str] = []
-"""Names of the rigs that Rigify has generated in this process; see `pytest_unconfigure` in conftest.py."""
-
-
 def basic_human_rig() -> bpy.types.Object:
     """Let Rigify generate the control rig of its *basic human*: 222 bones, limbs on IK."""
     basic_human_metarig()
     bpy.ops.pose.rigify_generate()
-    made = bpy.context.view_layer.objects.active
-    generated.append(made.name)
-    return made
+    return bpy.context.view_layer.objects.active
 
 
 def enable_rigify() -> None:
@@ -143,6 +154,12 @@ def nail(armature: bpy.types.Object) -> None:
     targets["head"].parent = targets["hips"]
     targets["head"].matrix_parent_inverse = targets["hips"].matrix_world.inverted()
     bpy.context.view_layer.update()
+
+
+def take_out_of_scenes(obj: Any) -> None:
+    """Unlink an object from all collections; it stays in the file."""
+    for collection in tuple(obj.users_collection):
+        collection.objects.unlink(obj)
 
 
 def empty(name: str, location: Sequence[float] = (0.0, 0.0, 0.0)) -> bpy.types.Object:

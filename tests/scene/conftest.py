@@ -3,9 +3,16 @@
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+if worker := os.environ.get("PYTEST_XDIST_WORKER"):  # each process has its own preferences and presets
+    resources = Path(os.environ.get("BLENDER_USER_RESOURCES") or tempfile.mkdtemp()) / worker
+    resources.mkdir(parents=True, exist_ok=True)
+    os.environ["BLENDER_USER_RESOURCES"] = str(resources)
 
 bpy = pytest.importorskip("bpy")
 
@@ -71,13 +78,13 @@ def pytest_sessionfinish(exitstatus: int) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """End the process here, when all is told, if Rigify has generated a rig in it.
+    """End the process here, when all is told, in Blender 4.5.
 
-    After `bpy.ops.pose.rigify_generate()` the bpy module of Blender 4.5 hangs at exit, also where Poise has
-    not been imported: its sound thread has not been ended, and the destructor of a static variable waits for
-    it. What else may hang there the clock in tests/conftest.py ends.
+    Its bpy module hangs at exit, also where Poise has not been imported: more often the more Python has
+    loaded, and always after `bpy.ops.pose.rigify_generate()`. Its sound thread has not been ended, and the
+    destructor of a static variable waits for it. What else may hang the clock in tests/conftest.py ends.
     """
-    if _status and builders.generated and bpy.app.version < (5, 0):
+    if _status and bpy.app.version < (5, 0):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(_status[0])

@@ -198,14 +198,18 @@ def test_a_locked_curve_is_left_alone_and_a_muted_one_written_with_a_note(state:
         assert points(curve_of(obj)) == [(1.0, 8.0), (2.0, 9.0)]
 
 
-def test_modifiers_stay_and_are_noted_and_keys_before_the_old_ones_are_put_before_them() -> None:
+def test_modifiers_are_muted_and_noted_and_keys_before_the_old_ones_are_put_before_them() -> None:
     obj = chain(1)
     write_keys(obj, [10, 11], [location_keys([5.0, 6.0])])
     assert curve_of(obj).group is None and len(channelbag_of(obj).groups) == 0  # none was asked for
+    curve_of(obj).modifiers.new("CYCLES")  # changes nothing between keys
     curve_of(obj).modifiers.new("NOISE")
+    later = curve_of(obj).modifiers.new("GENERATOR")
+    later.use_restricted_range, later.frame_start, later.frame_end = True, 5.0, 20.0
     result = write_keys(obj, [1, 2], [location_keys([1.0, 2.0])])
-    assert len(curve_of(obj).modifiers) == 1
-    assert len(result.notes) == 1 and "modifiers" in result.notes[0]
+    assert [own.mute for own in curve_of(obj).modifiers] == [False, True, False]
+    assert len(result.notes) == 1 and result.notes[0].startswith("modifiers muted, which would change")
+    assert [curve_of(obj).evaluate(frame) for frame in (1.0, 2.0)] == [1.0, 2.0]
     assert points(curve_of(obj)) == [(1.0, 1.0), (2.0, 2.0), (10.0, 5.0), (11.0, 6.0)]
 
 

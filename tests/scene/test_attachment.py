@@ -7,6 +7,7 @@ import bpy
 import numpy as np
 import pytest
 
+from blender_ik_addon.core import IKError
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.effectors.effectors import read_effectors
@@ -247,3 +248,14 @@ def test_one_undo_takes_back_parents_too():
     assert bpy.data.objects["humanoid hand.L"].parent is not None
     bpy.ops.ed.undo()
     assert bpy.data.objects["humanoid hand.L"].parent is None
+
+
+def test_nothing_is_attached_to_what_is_scaled_to_nothing():
+    armature: Any = builders.chain(2)
+    posing.add_effector(armature, "bone.001")
+    target = armature.poise.effectors[0].target
+    target.parent = None
+    armature.scale = (0.0, 0.0, 0.0)
+    with pytest.raises(IKError, match="nothing can be attached to 'chain'"):
+        posing.attach_targets(armature)
+    assert target.parent is None

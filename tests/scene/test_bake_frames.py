@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from blender_ik_addon import cli
+from blender_ik_addon.cli.exit_codes import Exit
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.compat import stored_values
@@ -24,17 +25,7 @@ from .records import action_record, pose_record
 @pytest.fixture
 def arm() -> Any:
     """Four bones whose tip follows an empty with keys on frames 2, 9 and 16; the scene is frames 1 to 20."""
-    armature: Any = builders.chain(4, 0.3, name="arm")
-    armature.poise.move_root = False
-    armature.poise.effectors[posing.add_effector(armature, "bone.003")].kind = 'POSITION'
-    target = armature.poise.effectors[0].target
-    for frame, place in ((2, (0.4, 0.2, 0.5)), (9, (0.3, -0.4, 0.6)), (16, (0.5, 0.1, 0.3))):
-        target.location = place
-        target.keyframe_insert("location", frame=frame)
-    scene: Any = bpy.context.scene
-    scene.frame_start, scene.frame_end = 1, 20
-    scene.frame_set(1)
-    return armature
+    return builders.following_arm({2: (0.4, 0.2, 0.5), 9: (0.3, -0.4, 0.6), 16: (0.5, 0.1, 0.3)}, 20)
 
 
 def select_keys(obj: Any, *frames: float) -> None:
@@ -90,7 +81,7 @@ def test_each_range_is_baked_by_each_way(arm: Any, which: str, way: str):
     elif way == "operator":
         assert bpy.ops.poise.bake(range=which) == {'FINISHED'}
     else:
-        assert cli.run(["bake", "--range", which.lower(), "--quiet", "--allow-misses"]) == cli.REACHED
+        assert cli.run(["bake", "--range", which.lower(), "--quiet", "--allow-misses"]) == Exit.REACHED
         assert arm.poise.bake_range == which
     assert key_frames(arm)[-1] == tuple(wanted)
     assert posing.bake_range(arm, which)[0] == wanted[0]
@@ -116,12 +107,12 @@ def test_a_range_that_is_not_there_is_refused_and_nothing_is_changed(arm: Any, w
     assert (pose_record(arm), bpy.context.scene.frame_current) == before
 
 
-@pytest.mark.parametrize("step", [0, -3, 1.5, True, "2"])
-def test_a_step_that_is_no_whole_number_from_1_on_is_refused(arm: Any, step: Any):
+@pytest.mark.parametrize("step", [0, -3, 1.5, 0.01, float("nan"), True, "2"])
+def test_a_step_that_is_neither_whole_nor_a_part_of_a_frame_is_refused(arm: Any, step: Any):
     with pytest.raises(IKError, match="step of a bake is a whole number"):
         posing.bake(arm, range(1, 9), step=step)
     assert arm.animation_data is None
-    assert cli.run(["bake", "--step", "0"]) == cli.REFUSED
+    assert cli.run(["bake", "--step", "0"]) == Exit.REFUSED
 
 
 @pytest.mark.parametrize("way", ["settings", "script", "operator", "command line"])
@@ -136,6 +127,36 @@ def test_a_step_keys_some_frames_and_the_last_one(arm: Any, way: str):
     else:
         cli.run(["bake", "--start", "1", "--end", "20", "--step", "6", "--quiet", "--allow-misses"])
     assert key_frames(arm) == [(1.0, 7.0, 13.0, 19.0, 20.0)]
+
+
+@pytest.mark.parametrize("way", ["settings", "script", "operator", "command line"])
+def test_a_step_below_1_keys_sub_frames(arm: Any, way: str):
+    if way == "settings":
+        arm.poise.bake_step = 0.5
+        posing.bake(arm)
+    elif way == "script":
+        report = posing.bake(arm, range(1, 21), step=0.5)
+        assert report.reached and report.between == () and report.frames[:4] == (1, 1.5, 2, 2.5)
+    elif way == "operator":
+        bpy.ops.poise.bake(range='SCENE', step=0.5)
+    else:
+        cli.run(["bake", "--range", "scene", "--step", "0.5", "--quiet", "--allow-misses"])
+    assert key_frames(arm) == [tuple(np.arange(1.0, 20.25, 0.5).tolist())]
+    for frame in np.arange(1.0, 20.25, 0.5).tolist():
+        assert off_at(arm, frame) < 5e-4
+
+
+def test_sub_frames_end_on_whole_frames(arm: Any):
+    """The last step before a frame may be longer or shorter."""
+    report = posing.bake(arm, range(4, 7), step=0.3)
+    assert report.frames == (4, 4.3, 4.6, 5, 5.3, 5.6, 6)
+    arm.poise.pop_angle = 1e-3
+    report = posing.bake(arm, range(4, 12), step=0.5)
+    assert posing.frames_to_look_at(arm) == list(report.frames_to_look_at)
+    assert any(frame % 1.0 for frame, _ in report.frames_to_look_at)
+    bpy.ops.poise.mark_frames()
+    bpy.ops.poise.show_frame(frame=4.5)
+    assert bpy.context.scene.frame_current_final == 4.5
 
 
 def test_frames_that_are_given_are_not_thinned_by_the_settings(arm: Any):
@@ -162,9 +183,9 @@ def pose_at(arm: Any, frame: int) -> Any:
     return np.array([bone.matrix for bone in arm.pose.bones])
 
 
-def off_at(arm: Any, frame: int) -> float:
+def off_at(arm: Any, frame: float) -> float:
     """Distance of the tip from its target [m], measured without the add-on."""
-    bpy.context.scene.frame_set(frame)
+    bpy.context.scene.frame_set(int(frame), subframe=frame % 1.0)
     depsgraph = bpy.context.evaluated_depsgraph_get()
     posed, target = (obj.evaluated_get(depsgraph) for obj in (arm, arm.poise.effectors[0].target))
     return (posed.pose.bones["bone.003"].head - target.matrix_world.translation).length
@@ -186,7 +207,7 @@ def test_what_is_missed_between_keys_is_measured_and_told_but_is_no_miss(arm: An
 
 def test_the_report_of_the_command_line_has_errors_between_keys(arm: Any, tmp_path: Path):
     report = tmp_path / "report.json"
-    assert cli.run(["bake", "--step", "5", "--quiet", "--report", str(report)]) == cli.REACHED
+    assert cli.run(["bake", "--step", "5", "--quiet", "--report", str(report)]) == Exit.REACHED
     content = json.loads(report.read_text())
     assert content["frames"] == [1, 6, 11, 16, 20]
     assert content["between"] == [frame for frame in range(1, 21) if frame not in content["frames"]]
@@ -195,8 +216,8 @@ def test_the_report_of_the_command_line_has_errors_between_keys(arm: Any, tmp_pa
 
 
 def test_start_and_end_and_another_range_are_not_both_given(arm: Any):
-    assert cli.run(["bake", "--start", "1", "--end", "3", "--range", "scene"]) == cli.REFUSED
-    assert cli.run(["bake", "--range", "all"]) == cli.REFUSED
+    assert cli.run(["bake", "--start", "1", "--end", "3", "--range", "scene"]) == Exit.REFUSED
+    assert cli.run(["bake", "--range", "all"]) == Exit.REFUSED
     assert arm.animation_data is None
 
 
@@ -238,8 +259,8 @@ def test_targets_without_keys_in_the_range_are_refused(arm: Any):
     with pytest.raises(IKError, match="no target of 'arm' has keys from frame 30 to 40"):
         posing.bake(arm, range(30, 41), at_keys=True)
     assert arm.animation_data is None
-    assert cli.run(["bake", "--step", "2", "--at-keys"]) == cli.REFUSED
-    assert cli.run(["bake", "--deviation", "0"]) == cli.REFUSED
+    assert cli.run(["bake", "--step", "2", "--at-keys"]) == Exit.REFUSED
+    assert cli.run(["bake", "--deviation", "0"]) == Exit.REFUSED
 
 
 def test_keys_outside_the_range_stay_and_those_inside_make_way(arm: Any):

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The extension's zip: built and validated with Blender's own tool, then installed as users do."""
+"""The extension: its zip validated by Blender and installed as users do, and a linked checkout."""
 
 import json
 import os
 import subprocess
 import sys
-import tomllib
-import zipfile
 from pathlib import Path
+from typing import Any
 
+import bpy
 import pytest
 
-pytest.importorskip("bpy")
-
-ROOT = Path(__file__).resolve().parents[2]
-MANIFEST = tomllib.loads((ROOT / "blender_manifest.toml").read_text(encoding="utf-8"))
+from scripts import build_extension
 
 # Runs in a Blender of its own, whose user folder is empty. Exit code 0 alone would not tell that Blender
 # swallowed an error while enabling, so what is there is printed as JSON on a line of its own.
@@ -22,12 +19,23 @@ INSTALL = """
 import json, sys
 import bpy
 
-bpy.ops.extensions.package_install_files(filepath=sys.argv[1], repo="user_default", enable_on_install=True)
-name = "bl_ext.user_default.poise"
+if sys.argv[1].endswith(".zip"):
+    bpy.ops.extensions.package_install_files(
+        filepath=sys.argv[1], repo="user_default", enable_on_install=True
+    )
+    name = "bl_ext.user_default.poise"
+else:
+    repository = bpy.context.preferences.extensions.repos.new(
+        name="Checkout", module="checkout", custom_directory=sys.argv[1]
+    )
+    bpy.ops.preferences.addon_enable(module="bl_ext.checkout.poise")
+    name = "bl_ext.checkout.poise"
 found = {
     "enabled": name in bpy.context.preferences.addons,
+    "preferences": bpy.context.preferences.addons[name].preferences is not None,
     "settings": hasattr(bpy.types.Object, "poise"),
     "operators": sorted(dir(bpy.ops.poise)),
+    "package": sys.modules[name + ".core"].__file__,
 }
 bpy.ops.preferences.addon_disable(module=name)
 found["left"] = [name for name in dir(bpy.types) if name.startswith("POISE_")]
@@ -36,39 +44,44 @@ print("\\nFOUND " + json.dumps(found), flush=True)
 """
 
 
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The zip, which Blender's own validator has accepted."""
-    output = tmp_path_factory.mktemp("build")
-    command = [sys.executable, str(ROOT / "scripts" / "build_extension.py"), "--output", str(output)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout + run.stderr
-    return output / f"poise-{MANIFEST['version']}.zip"
-
-
-def test_zip_holds_the_package_at_its_top(archive: Path):
-    names = zipfile.ZipFile(archive).namelist()
-    assert {"__init__.py", "blender_manifest.toml", "LICENSE", "README.md", "core/model/rotation.py"} <= set(
-        names
-    )
-    sources = {
-        path.relative_to(ROOT / "blender_ik_addon").as_posix()
-        for path in (ROOT / "blender_ik_addon").rglob("*.py")
-    }
-    assert {name for name in names if name.endswith(".py")} == sources
-    assert not [name for name in names if "__pycache__" in name or name.endswith(".pyc")]
-
-
-def test_zip_installs_enables_and_disables(archive: Path, tmp_path: Path):
-    environment = os.environ | {"BLENDER_USER_RESOURCES": str(tmp_path)}
-    command = [sys.executable, "-c", INSTALL, str(archive)]
+def enabled(source: Path, user_folder: Path) -> dict[str, Any]:
+    """What a new Blender has after it has enabled a zip, or what lies in the folder of a repository."""
+    environment = os.environ | {"BLENDER_USER_RESOURCES": str(user_folder)}
+    command = [sys.executable, "-c", INSTALL, str(source)]
     run = subprocess.run(
-        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
+        command, env=environment, cwd=user_folder, capture_output=True, text=True, timeout=600, check=False
     )
     lines = [line for line in run.stdout.splitlines() if line.startswith("FOUND ")]
     assert lines, run.stdout + run.stderr
     found = json.loads(lines[0].removeprefix("FOUND "))
     assert found["enabled"], run.stdout + run.stderr
-    assert found["settings"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_extension.build(tmp_path_factory.mktemp("build"))
+
+
+def test_blenders_validator_accepts_the_zip(archive: Path):
+    (validator,) = Path(bpy.utils.system_resource('SCRIPTS')).glob("addons_core/bl_pkg/cli/blender_ext.py")
+    command = [sys.executable, str(validator), "validate", str(archive)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "Success parsing TOML" in run.stdout
+
+
+def test_zip_installs_enables_and_disables(archive: Path, tmp_path: Path):
+    found = enabled(archive, tmp_path)
+    assert found["settings"] and found["preferences"]
     assert {"solve_pose", "bake", "add_effector", "remove_effector"} <= set(found["operators"])
     assert found["left"] == []
+
+
+def test_a_checkout_that_is_linked_to_a_repository_is_enabled(tmp_path: Path):
+    repository, user_folder = tmp_path / "repository", tmp_path / "user"
+    user_folder.mkdir()
+    build_extension.link(repository)
+    found = enabled(repository, user_folder)
+    assert found["settings"] and found["preferences"] and found["left"] == []
+    assert Path(found["package"]) == build_extension.PACKAGE / "core" / "__init__.py"

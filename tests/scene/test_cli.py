@@ -4,7 +4,6 @@
 import io
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 
 from blender_ik_addon import cli
+from blender_ik_addon.cli.exit_codes import Exit
 from blender_ik_addon.scene import posing
 
 from . import builders
@@ -147,6 +147,27 @@ def test_a_file_that_blender_could_not_open_is_no_reason_to_bake_the_default_sce
     assert answer(str(shot))[0] == 0
 
 
+def test_errors_are_drawn_and_where_that_cannot_be_it_is_said_before_the_work(
+    shot: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    pytest.importorskip("matplotlib")
+    plot = tmp_path / "errors.svg"
+    assert cli.run(["bake", str(shot), "--step", "4", "--plot", str(plot), "--quiet"]) == 0
+    drawn = plot.read_text()
+    assert all(f"<!-- {text} -->" in drawn for text in ("hand.L", "tolerance", "distance [mm]", "frame"))
+    # One line of the hand, with a point in each frame, those between keys among them.
+    lines = [own for own in drawn.split('<path d="')[1:] if "clip-path" in own.split(">")[0]]
+    assert max(own.split('"')[0].count("L ") for own in lines) == 9
+    capsys.readouterr()
+    for wrong, words in (
+        (tmp_path / "no" / "plot.png", "no such folder"),
+        (tmp_path / "plot.xyz", "no form"),
+    ):
+        assert cli.run(["bake", str(shot), "--plot", str(wrong)]) == 2
+        told = capsys.readouterr()
+        assert words in told.err and not told.out
+
+
 def test_where_nothing_can_be_saved_it_is_said(shot: Path, capsys: pytest.CaptureFixture[str]):
     for option, name in (("--output", "out.blend"), ("--report", "report.json")):
         assert cli.run(["bake", str(shot), option, str(shot.parent / "no" / name)]) == 2
@@ -254,6 +275,7 @@ def test_a_disk_that_is_full_is_told_in_words_and_what_was_there_stays(
     shot, output = tmp_path / "shot.blend", tmp_path / "out.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(shot), compress=compressed)
     output.write_text("older")
+    resource = pytest.importorskip("resource")  # not on Windows
     most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, most[1]))
     try:
@@ -397,6 +419,24 @@ def test_as_a_python_module_it_ends_where_python_evaluates_a_driver(tmp_path: Pa
     command = [sys.executable, "-m", "blender_ik_addon", "solve", str(path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
+
+
+def test_as_a_python_module_a_fault_outside_of_the_command_is_no_miss(shot: Path):
+    """It ends with 4, where Python would end with 1; and it ends, where Blender 4.5 would wait for ever."""
+    code = """
+import runpy
+import blender_ik_addon
+
+def fault():
+    raise OSError("nobody foresaw this")
+
+blender_ik_addon.unregister = fault
+runpy.run_module("blender_ik_addon", run_name="__main__")
+"""
+    command = [sys.executable, "-c", code, "solve", str(shot)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == Exit.CRASHED
+    assert "nobody foresaw this" in run.stderr
 
 
 def test_a_module_that_is_interrupted_ends_with_130(tmp_path: Path):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from blender_ik_addon import cli
+from blender_ik_addon.cli.exit_codes import Exit
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.live import following
 from blender_ik_addon.scene.live import handlers as live
@@ -117,7 +118,7 @@ def test_what_the_mesh_does_not_follow_is_not_reached(rig: Any):
     off = gap(rig, "DEF-hand.L", "hand.L")
     assert baked.position_errors[:, row] == pytest.approx([off] * 3, abs=1e-5)
     assert not any(baked.reached_frames) and baked.reasons[row] == why
-    assert cli.run(["bake", "--start", "1", "--end", "3"]) == cli.MISSED
+    assert cli.run(["bake", "--start", "1", "--end", "3"]) == Exit.MISSED
 
 
 def test_what_stands_where_it_should_is_reached_whatever_it_follows(rig: Any):

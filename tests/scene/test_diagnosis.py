@@ -73,7 +73,7 @@ def test_the_operator_says_what_the_function_says():
     armature.poise.diagnosis = ""
     assert bpy.ops.poise.diagnose() == {'FINISHED'}
     assert tuple(armature.poise.diagnosis.split("\n")[1:]) == lines
-    assert bpy.types.POISE_PT_diagnosis.bl_parent_id == panels.POISE_PT_main.__name__
+    assert bpy.types.POISE_PT_diagnosis.bl_parent_id == panels.POISE_PT_advanced.__name__
 
 
 def test_what_cannot_be_diagnosed_is_refused():

@@ -8,6 +8,8 @@ import bpy
 import numpy as np
 import pytest
 
+from blender_ik_addon import cli
+from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 
 from . import builders
@@ -191,3 +193,76 @@ def test_keys_before_the_bake_are_counted_once():
     assert report.keys_replaced == len(FRAMES)
     for curve in channelbag_of(armature).fcurves:
         assert len(curve.keyframe_points) == len(FRAMES)
+
+
+def shown(armature: Any) -> Any:
+    """Matrices of all bones in all frames, (F, n, 4, 4)."""
+    found = []
+    for frame in FRAMES:
+        bpy.context.scene.frame_set(frame)
+        evaluated = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
+        found.append(np.array([bone.matrix for bone in evaluated.pose.bones]))
+    return np.array(found)
+
+
+def constraints_of(armature: Any) -> dict[str, list[tuple[str, bool]]]:
+    return {bone.name: [(own.name, own.mute) for own in bone.constraints] for bone in armature.pose.bones}
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        *((kind, {}) for kind in KINDS if kind != "DRIVER"),
+        *(("STRETCH_TO", options) for options in ({"step": 3}, {"fewest": True})),
+    ],
+)
+def test_constraints_that_are_cleared_leave_bones_where_they_were_solved(kind: str, options: Any):
+    armature = rig_with(kind)
+    armature.pose.bones["beside"].constraints.new('LIMIT_SCALE')  # its bone is not baked
+    armature.pose.bones["bone.004"].constraints.new('LIMIT_LOCATION').mute = True
+    posing.bake(armature, FRAMES)
+    wanted = shown(armature)
+    report = posing.bake(armature, FRAMES, clear_constraints=True, **options)
+    left = constraints_of(armature)
+    assert [name for name, own in left.items() if own] == ["beside"]
+    assert report.reached, report.summary()
+    now = shown(armature)
+    rows = [frame - FRAMES[0] for frame in report.frames]
+    most = 2e-3 if "fewest" in options else HALF_MILLIMETRE
+    assert np.abs(now[rows] - wanted[rows])[..., :3, 3].max() < most
+
+
+@pytest.mark.parametrize("way", ["settings", "operator", "command line"])
+def test_constraints_are_cleared_in_each_way(way: str):
+    armature = rig_with("COPY_ROTATION")
+    if way == "settings":
+        armature.poise.bake_clear_constraints = True
+        posing.bake(armature, FRAMES)
+    elif way == "operator":
+        assert bpy.ops.poise.bake(start=1, end=12, clear_constraints=True) == {'FINISHED'}
+    else:
+        cli.run(["bake", "--start", "1", "--end", "12", "--clear-constraints", "--quiet"])
+    assert not any(constraints_of(armature).values())
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_cancelled_bake_gives_constraints_back(several: bool):
+    armature = rig_with("STRETCH_TO")
+    armature.pose.bones["bone.004"].constraints.new('LIMIT_LOCATION').mute = True
+    bpy.context.scene.frame_set(5)
+    before = constraints_of(armature), pose_record(armature), action_record(armature)
+    options: dict[str, Any] = {"clear_constraints": True}
+    one = posing.BakeJob(armature, FRAMES, **options)
+    job = posing.BakeJobs([armature], FRAMES, **options) if several else one
+    while constraints_of(armature) == before[0] and job.step():
+        pass
+    assert job.progress < 1.0 and job.step()
+    job.cancel()
+    assert (constraints_of(armature), pose_record(armature), action_record(armature)) == before
+
+
+def test_constraints_are_not_cleared_where_only_locations_are_baked():
+    armature = rig_with("COPY_ROTATION")
+    with pytest.raises(IKError, match="choose both Channels"):
+        posing.bake(armature, FRAMES, clear_constraints=True, channels='ROTATION')
+    assert constraints_of(armature)["bone.002"] and armature.animation_data is None

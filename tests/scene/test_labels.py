@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.ui.overlay import arrange
+from blender_ik_addon.ui.labels import arrange
 
 BORDERS = (10.0, 400.0)
 
@@ -56,6 +56,27 @@ def test_one_that_is_too_wide_to_go_beside_what_is_covered_goes_below():
     covered = [(350.0, 100.0, 50.0, 200.0)]
     placed = arrange(np.array([[100.0, 110.0]]), np.array([[385.0, 20.0]]), BORDERS, covered)
     np.testing.assert_allclose(placed, [[10.0, 80.0]])
+
+
+@given(st.integers(1, 30), st.floats(0.0, 60.0), st.integers(0, 2**32 - 1))
+def test_many_at_the_corner_lie_neither_on_each_other_nor_on_the_navigation(
+    count: int, spread: float, seed: int
+):
+    """Points that are near each other, where Blender has its axes and buttons; the view has room for all."""
+    rng = np.random.default_rng(seed)
+    covered = [(400.0, 880.0, 108.0, 108.0), (454.0, 750.0, 46.0, 130.0)]
+    wanted = np.array([470.0, 900.0]) + rng.uniform(-spread, spread, (count, 2))
+    sizes = np.stack([rng.uniform(20.0, 180.0, count), rng.choice([15.0, 30.0], count)], axis=1)
+    placed = arrange(wanted, sizes, (8.0, 500.0), covered, (8.0, 980.0))
+    boxes = [*zip(placed, sizes, strict=True), *((np.array(box[:2]), np.array(box[2:])) for box in covered)]
+    assert all(not overlap(*boxes[i], *boxes[j]) for i in range(count) for j in range(len(boxes)) if i != j)
+    assert (placed[:, 1] >= 8.0).all() and (placed[:, 1] + sizes[:, 1] <= 980.0).all()
+
+
+def test_labels_leave_the_view_only_where_it_has_no_room_left():
+    placed = arrange(np.array([[20.0, 95.0]] * 4), np.full((4, 2), (90.0, 30.0)), BORDERS, (), (0.0, 100.0))
+    assert sorted(placed[:3, 1].tolist()) == [10.0, 40.0, 70.0]
+    assert not 0.0 <= placed[3, 1] <= 70.0
 
 
 @given(

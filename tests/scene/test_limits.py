@@ -269,6 +269,18 @@ def test_a_bone_that_is_not_there_has_no_preferred_pose():
     assert not len(armature.poise.joints)
 
 
+def test_a_pose_that_is_no_pose_is_not_preferred_and_changes_nothing():
+    armature: Any = builders.humanoid()
+    armature.pose.bones["head"].rotation_quaternion.x = float("nan")
+    for use in (
+        lambda: posing.prefer_present_pose(armature, ["head"]),
+        lambda: posing.make_natural(armature),
+    ):
+        with pytest.raises(IKError, match="not a number"):
+            use()
+        assert not len(armature.poise.joints)
+
+
 @pytest.mark.parametrize("live", [False, True])
 def test_a_bone_that_may_move_but_not_turn_is_solved_and_baked(live: bool):
     prop = builders.armature("Prop", [("root", None, (0, 0, 0), (0, 0, 1))])

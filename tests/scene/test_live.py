@@ -836,7 +836,7 @@ PROBLEMS: dict[str, tuple[Callable[[Any, Any], Any], str, Callable[[Any, Any], A
         ),
     ),
     "target in no scene": (
-        lambda armature, goal: bpy.context.scene.collection.objects.unlink(goal),
+        lambda armature, goal: builders.take_out_of_scenes(goal),
         "in no scene",
         lambda armature, goal: bpy.context.scene.collection.objects.link(goal),
     ),
@@ -1059,8 +1059,8 @@ def test_each_scene_and_view_layer_has_its_own_bodies(solves: Counts):
     second_scene = bpy.data.scenes.new("second scene")
     second = arm("second")
     for obj in (second, target(second)):
+        builders.take_out_of_scenes(obj)
         second_scene.collection.objects.link(obj)
-        bpy.context.scene.collection.objects.unlink(obj)
     update()
     second_scene.view_layers[0].update()
     solves.clear()

@@ -19,6 +19,7 @@ from blender_ik_addon.scene.live.overlay_geometry import (
     marks_of,
 )
 from blender_ik_addon.ui import overlay, preferences
+from blender_ik_addon.ui.labels import is_seen
 
 from . import builders
 
@@ -61,6 +62,16 @@ def test_a_line_leads_from_the_bone_to_its_target_and_is_warm_where_it_is_missed
     assert [text.text for text in marks(armature, targets=True).texts] == ["hand.L: 27.3 m"]
     target.location.z -= 27.3 - 0.0015  # three tolerances
     assert 0.1 < marks(armature, targets=True).lines[0].heat < 0.5
+
+
+def test_points_stand_for_their_effector_at_the_bone_and_at_a_target_that_is_missed():
+    armature = figure("hand.L", "hand.R")
+    target = armature.poise.effectors[1].target
+    assert [point.effector for point in marks(armature, targets=True).points] == [0, 1]
+    target.location.z += 0.3
+    found = marks(armature, targets=True).points
+    assert [point.effector for point in found] == [0, 1, 1]
+    np.testing.assert_allclose(found[2].place, target.location[:], atol=1e-6)
 
 
 def test_a_target_out_of_reach_is_told_with_the_reason():
@@ -249,12 +260,12 @@ def test_a_text_is_drawn_only_where_what_it_belongs_to_is_seen():
     under_the_sidebar, beside, above, behind = (560.0, 300.0), (-1.0, 10.0), (100.0, 601.0), (np.nan, np.nan)
     hidden = {under_the_sidebar, beside, above, behind}
     for place in seen | hidden:
-        assert overlay.is_seen(np.array(place), size, sidebar) == (place in seen), place
+        assert is_seen(np.array([place]), size, sidebar).tolist() == [place in seen], place
 
 
 def test_nothing_draws_in_background():
     assert bpy.app.background
-    for name in overlay.CHANGES:
+    for name in (*overlay.CHANGES, "frame_change_post"):
         handlers = getattr(bpy.app.handlers, name)
         assert not any(handler.__module__ == overlay.__name__ for handler in handlers)
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Targets that are brought to their bones, and keyed: what a solve then changes, and what is refused."""
 
-from math import radians
+from itertools import pairwise
+from math import pi, radians
 from typing import Any
 
 import bpy
 import numpy as np
 import pytest
-from mathutils import Vector
+from mathutils import Matrix, Vector
 
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
@@ -166,7 +167,7 @@ def test_a_motion_of_bones_becomes_one_of_targets() -> None:
     for entry in figure.poise.effectors:
         for curve in curves_of(entry.target):
             assert np.abs(np.diff([key.co[1] for key in curve.keyframe_points])).max() < 0.5
-    assert posing.bake(figure, frames).reached
+    assert posing.bake(figure, frames, replace=True).reached
 
 
 def test_keys_of_targets_are_at_the_present_frame() -> None:
@@ -178,6 +179,45 @@ def test_keys_of_targets_are_at_the_present_frame() -> None:
     curves = curves_of(figure.poise.effectors["hand.L"].target)
     assert {key.co[0] for curve in curves for key in curve.keyframe_points} == {5.0}
     assert figure.poise.effectors["hand.R"].target.animation_data is None
+
+
+@pytest.mark.parametrize("mode", ["XYZ", "ZXY", "QUATERNION"])
+def test_keys_of_a_turned_target_take_the_short_way_whatever_its_matrix_was_set_to(mode: str) -> None:
+    figure = figure_set_up()
+    entry = figure.poise.effectors["foot.L"]
+    target = entry.target
+    target.rotation_mode = mode
+    turns = [
+        Matrix.Rotation(radians(170), 4, 'X'),
+        Matrix.Rotation(radians(60), 4, 'Z'),
+        Matrix.Rotation(radians(70), 4, 'X'),
+    ]
+    frames = (1, 11, 21)
+    wanted = []
+    for frame, turn in zip(frames, turns, strict=True):
+        bpy.context.scene.frame_set(frame)
+        place = target.matrix_world.translation.copy()
+        wanted.append((wanted[-1] if wanted else target.matrix_world.to_3x3()).copy())
+        wanted[-1].rotate(turn.to_3x3())
+        target.matrix_world = Matrix.Translation(place) @ wanted[-1].to_4x4()
+        if frame == 11:  # the same orientation in other words
+            channel = "rotation_quaternion" if mode == 'QUATERNION' else "rotation_euler"
+            values = getattr(target, channel)
+            setattr(
+                target,
+                channel,
+                [-v for v in values] if mode == 'QUATERNION' else [v + 2 * pi for v in values],
+            )
+        posing.key_targets(figure, [index(figure, "foot.L")])
+    played = []
+    for frame in range(1, 22):
+        bpy.context.scene.frame_set(frame)
+        played.append(target.matrix_world.to_quaternion())
+    for frame, orientation in zip(frames, wanted, strict=True):
+        assert played[frame - 1].rotation_difference(orientation.to_quaternion()).angle % (2 * pi) < 1e-3
+    steps = [one.rotation_difference(other).angle for one, other in pairwise(played)]
+    steps = [min(step, 2 * pi - step) for step in steps]
+    assert sum(steps[:10]) < 1.6 * radians(60) and sum(steps[10:]) < 1.6 * radians(70)
 
 
 def constrained(target: Any) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.core.model.rotation import EULER_ORDERS
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.fcurves import own_curves
@@ -176,6 +177,18 @@ def test_what_cannot_be_mirrored_stays_and_is_told(case: str):
     }[case]
     assert any("foot" in note and words in note for note in report.notes), report.notes
     assert {frame: keyed(left) for frame in FRAMES} == before
+
+
+@pytest.mark.parametrize("size", [0.0, float("nan")])
+def test_a_target_without_size_is_refused_and_nothing_is_mirrored(size: float):
+    armature = rig(3, upright=True, modes=('XYZ',))
+    target = {effector.name: effector.target for effector in armature.poise.effectors}
+    target["foot.L"].scale = (size,) * 3
+    bpy.context.view_layer.update()
+    before = {name: (tuple(own.location), keyed(own)) for name, own in target.items()}
+    with pytest.raises(IKError, match=f"target '{target['foot.L'].name}' cannot be mirrored"):
+        posing.mirror(armature)
+    assert {name: (tuple(own.location), keyed(own)) for name, own in target.items()} == before
 
 
 def keyed(obj: Any) -> list[tuple[float, float]]:

@@ -100,6 +100,15 @@ def test_what_the_linked_file_changes_still_comes_through(tmp_path: Path):
     assert override.poise.iterations == 33
 
 
+def test_limits_of_what_is_linked_alone_are_refused(tmp_path: Path):
+    linked_without_poise(tmp_path)
+    linked: Any = next(obj for obj in bpy.data.objects if obj.library is not None)
+    for use in (lambda: posing.own_limits(linked, "head"), lambda: posing.remove_limits(linked)):
+        with pytest.raises(IKError, match="make a library override of it"):
+            use()
+    assert not len(linked.poise.joints)
+
+
 def linked_with_set_up(folder: Path) -> Any:
     """Give the override of a linked figure that has been set up in its own file."""
     figure = builders.humanoid("Linked")

@@ -603,7 +603,7 @@ BAD_INPUT: dict[str, tuple[Callable[[Any], object], str]] = {
         "effector 'bone.003' has no target (deleted?): choose one",
     ),
     "target deleted from the scene": (
-        lambda a: bpy.context.scene.collection.objects.unlink(target(a)),
+        lambda a: builders.take_out_of_scenes(target(a)),
         "effector 'bone.003': its target 'arm bone.003' is in no scene (deleted?): choose one",
     ),
     "the armature itself": (
@@ -1002,7 +1002,7 @@ SPOILT: dict[str, tuple[Callable[[Any], Any], str]] = {
         r"effector 'bone.003' has no target \(deleted\?\)",
     ),
     "target taken out of the scene": (
-        lambda armature: bpy.context.scene.collection.objects.unlink(target(armature)),
+        lambda armature: builders.take_out_of_scenes(target(armature)),
         r"its target 'arm bone.003' is not evaluated",
     ),
     "bone renamed": (lambda armature: setattr(armature.data.bones["bone.002"], "name", "elbow"), "renamed"),
@@ -1321,7 +1321,8 @@ def test_a_new_target_is_shown(where: str):
         bpy.context.view_layer.layer_collection.children["first"].exclude = True
     posing.add_effector(armature, "bone.001")
     made = target(armature, 1)
-    assert [c.name for c in made.users_collection] == ["first" if where == "own" else "second"]
+    beside = bpy.data.collections["first" if where == "own" else "second"]
+    assert [c in beside.children_recursive for c in made.users_collection] == [True]
     update()
     assert made.visible_get()
 

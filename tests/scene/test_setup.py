@@ -444,3 +444,51 @@ def test_an_animals_spine_and_neck_have_limits():
     for name in ("spine", "neck", "tail1", "hind0 L", "fore0 R"):
         joint = skeleton.index(bone_of(armature, name).name)
         assert np.isfinite([skeleton.lower[joint, 3:], skeleton.upper[joint, 3:]]).all(), name
+
+
+LIMBS = ("elbow.L", "elbow.R", "knee.L", "knee.R")
+
+
+def test_elbows_and_knees_get_handles_that_move_nothing_and_lose_them_again():
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    posing.solve_pose(armature)
+    before, pose = counts(), [bone.rotation_quaternion[:] for bone in armature.pose.bones]
+    parts, on = posing.bend_limbs(armature)
+    assert on and sorted(parts) == list(LIMBS)
+    posing.solve_pose(armature)
+    now = [bone.rotation_quaternion[:] for bone in armature.pose.bones]
+    np.testing.assert_allclose(now, pose, atol=1e-4)
+    assert all(parts_of(armature)[part].kind == 'POLE' for part in LIMBS)
+    parts, on = posing.bend_limbs(armature)
+    assert not on and sorted(parts) == list(LIMBS)
+    assert counts() == before and set(parts_of(armature)) == set(PARTS)
+
+
+def test_the_elbow_of_one_arm_goes_where_its_handle_is_moved_and_the_hand_stays():
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    hand = list(armature.poise.effectors).index(parts_of(armature)["hand.L"])
+    assert posing.bend_limbs(armature, [hand]) == (("elbow.L",), True)
+    target = parts_of(armature)["hand.L"].target
+    target.location.x -= 0.25 * armature.dimensions.z  # so that the arm bends
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+    was = armature.pose.bones["forearm.L"].head.copy()
+    elbow = parts_of(armature)["elbow.L"].target
+    elbow.location.z += 2.0 * armature.dimensions.z
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+    assert armature.pose.bones["forearm.L"].head.z > was.z + 0.02 * armature.dimensions.z
+    place = armature.matrix_world @ armature.pose.bones["hand.L"].head
+    np.testing.assert_allclose(place[:], target.matrix_world.translation[:], atol=1e-4)
+
+
+def test_what_has_no_elbow_or_knee_is_refused_in_words_and_stays():
+    armature = builders.humanoid()
+    posing.setup_character(armature)
+    head = list(armature.poise.effectors).index(parts_of(armature)["head"])
+    before = counts()
+    with pytest.raises(IKError, match="no such arm or leg with an elbow or a knee"):
+        posing.bend_limbs(armature, [head])
+    assert counts() == before and set(parts_of(armature)) == set(PARTS)

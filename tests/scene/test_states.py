@@ -81,14 +81,16 @@ def solved(armature: Any, wanted: np.ndarray, tool: Any = None) -> None:
     posing.solve_pose(armature)
 
 
-def live(armature: Any, wanted: np.ndarray, tool: list[bool]) -> None:
+def live(armature: Any, wanted: np.ndarray, tool: list[bool] | None) -> None:
     posing.switch_live(armature, True)
-    tool.append(True)
+    if tool is not None:
+        tool.append(True)
     start = np.array(effector(armature, "hand.L").target.location)
     for part in np.linspace(0.1, 1.0, 10):
         effector(armature, "hand.L").target.location = start + part * (wanted - start)
         bpy.context.view_layer.update()
-    tool.clear()
+    if tool is not None:
+        tool.clear()
     armature.update_tag()
     bpy.context.view_layer.update()
     posing.switch_live(armature, False)
@@ -102,7 +104,14 @@ def dragged(armature: Any, wanted: np.ndarray, tool: Any = None) -> None:
     drag.confirm()
 
 
-WAYS: dict[str, Callable[[Any, np.ndarray, Any], None]] = {"solve": solved, "live": live, "drag": dragged}
+def scripted(armature: Any, wanted: np.ndarray, tool: Any = None) -> None:
+    """With Live on, by a script that updates the scene after each step."""
+    live(armature, wanted, None)
+
+
+WAYS: dict[str, Callable[[Any, np.ndarray, Any], None]] = {
+    "solve": solved, "live": live, "drag": dragged, "script": scripted,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -118,6 +127,22 @@ def test_a_hand_that_is_pulled_to_the_floor_makes_the_body_crouch(way: str, tool
     assert trunk(armature) < 75.0
     for side, foot in zip("LR", feet, strict=True):
         assert np.linalg.norm(place(armature, f"foot.{side}") - foot) < HALF_MILLIMETRE
+
+
+def test_a_far_reach_has_one_body_in_all_ways_and_solved_again_it_stays(tool: list[bool]):
+    """The first minimum that a solve comes to has straight legs, a lower one bent ones."""
+    bodies: dict[str, np.ndarray] = {}
+    for way, pose in WAYS.items():
+        armature = character()
+        pose(armature, place(armature, "hand.L") + np.array((0.0, -0.9, 0.1)), tool)
+        bodies[way] = matrices(armature)
+        if way == "solve":
+            posing.solve_pose(armature)
+            np.testing.assert_allclose(matrices(armature), bodies[way], atol=STILL)
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    for body in bodies.values():
+        assert np.abs(body - bodies["solve"])[:, :3, 3].max() < 0.005
+        assert np.abs(body - bodies["solve"])[:, :3, :3].max() < np.radians(2.0)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -248,6 +273,33 @@ def test_a_keyed_target_is_reached_in_all_frames_of_a_bake_that_moves_no_target(
     assert np.isnan(report.position_errors[:, report.names.index("chest")]).all()
     bpy.context.view_layer.update()
     np.testing.assert_allclose(np.array(chest.matrix_world), before, atol=1e-6)
+
+
+def test_keyed_by_poise_what_follows_goes_on_following_until_somebody_else_moves_its_target():
+    armature, poses = character(), dict[int, np.ndarray]()
+    bpy.context.scene.frame_set(1)
+    report = posing.key_targets(armature)
+    assert report.notes == ("still following, drawn weakly to the keys: 'hips', 'chest'",)
+    poses[1] = matrices(armature)
+    bpy.context.scene.frame_set(9)
+    hips = effector(armature, "hips")
+    assert present_state(armature, hips) == 'FOLLOW'
+    solved(armature, place(armature, "hand.L") * (1.0, 1.0, 0.0) + (0.05, -0.1, FLOOR))
+    assert trunk(armature) < 75.0 and knee(armature, ".L") > 80.0  # keys do not hold the hips
+    posing.key_targets(armature)
+    poses[9] = matrices(armature)
+    armature.poise.smoothness = 0.0  # eight frames are few for a crouch
+    posing.bake(armature, range(1, 10))
+    for frame, pose in poses.items():
+        bpy.context.scene.frame_set(frame)
+        assert np.abs(matrices(armature) - pose)[:, :3, 3].max() < 0.1
+        assert states(armature)["hips"] == present_state(armature, hips) == 'FOLLOW'
+    hips.target.location.z -= 0.05
+    assert present_state(armature, hips) == 'REACH'
+    bpy.context.scene.frame_set(5)  # it is played again
+    assert present_state(armature, hips) == 'FOLLOW'
+    hips.target.keyframe_insert("location", frame=5)
+    assert present_state(armature, hips) == 'REACH'
 
 
 def test_what_is_off_has_no_effect_and_what_follows_a_weak_one():

@@ -13,3 +13,64 @@ Read in this order: `roles` (which bone is which part), `role_edits` (roles that
 turns the parts of a body, and what joints prefer for that), `human`, `digits` and `animals` (published ranges
 of joints), `anthropometry` and `volumes` (masses of the parts, by tables or by shape).
 """
+
+from .anatomy import AnatomicalJoint, anatomical_joints
+from .animals import ANIMALS, AnimalRanges
+from .anthropometry import BodyMasses, body_masses
+from .digits import Digit, digits
+from .feet import FootAngles, Sole
+from .human import JointDefaults, joint_defaults
+from .preferences import natural_pose
+from .recorded import RECORDED, Turns
+from .role_edits import RoleRow, revised, rows_of
+from .roles import (
+    Bend,
+    Body,
+    Character,
+    Choice,
+    Figure,
+    Hints,
+    LeftOut,
+    Limb,
+    LimbKind,
+    Role,
+    Side,
+    recognise,
+)
+from .volumes import BoneVolumes, Skin, bone_volumes
+
+__all__ = [
+    "ANIMALS",
+    "RECORDED",
+    "AnatomicalJoint",
+    "AnimalRanges",
+    "Bend",
+    "Body",
+    "BodyMasses",
+    "BoneVolumes",
+    "Character",
+    "Choice",
+    "Digit",
+    "Figure",
+    "FootAngles",
+    "Hints",
+    "JointDefaults",
+    "LeftOut",
+    "Limb",
+    "LimbKind",
+    "Role",
+    "RoleRow",
+    "Side",
+    "Skin",
+    "Sole",
+    "Turns",
+    "anatomical_joints",
+    "body_masses",
+    "bone_volumes",
+    "digits",
+    "joint_defaults",
+    "natural_pose",
+    "recognise",
+    "revised",
+    "rows_of",
+]

@@ -103,7 +103,13 @@ def body_masses(
     """
     n = len(names)
     if lengths.shape != (n,) or counted.shape != (n,):
-        raise IKError(f"lengths {lengths.shape} and counted {counted.shape}: {n} joints need {(n,)} each")
+        raise IKError(
+            "lengths {shape} and counted {shape_2}: {n} joints need {value} each",
+            shape=lengths.shape,
+            shape_2=counted.shape,
+            n=n,
+            value=(n,),
+        )
     if not (np.isfinite(lengths) & (lengths >= 0.0)).all():
         raise IKError("lengths of bones must be finite and at least 0")
     index = {name: joint for joint, name in enumerate(names)}

@@ -35,6 +35,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..errors import IKError
+from ..messages import Message
 from ..model.rotation import EULER_ORDERS
 from ..model.skeleton import Skeleton
 from .anatomy import anatomical_joints
@@ -168,10 +169,14 @@ def joint_defaults(
     n = len(skeleton)
     free_order = np.zeros(n, dtype=np.bool_) if any_order is None else any_order
     if free_order.shape != (n,):
-        raise IKError(f"any_order has shape {free_order.shape}; {n} joints need {(n,)}")
+        raise IKError(
+            "any_order has shape {shape}; {n} joints need {value}", shape=free_order.shape, n=n, value=(n,)
+        )
     for choice in character.choices:
         if choice.joint >= n or skeleton.names[choice.joint] != choice.name:
-            raise IKError(f"the character has a bone {choice.name!r} that is not in this skeleton")
+            raise IKError(
+                "the character has a bone {choice!r} that is not in this skeleton", choice=choice.name
+            )
     makers = (_Maker(skeleton, character, number, free_order) for number in range(len(character.figures)))
     return {defaults.joint: defaults for maker in makers for defaults in maker.make()}
 
@@ -388,7 +393,9 @@ class _Maker:
             turns = RECORDED[known.part]
             angles = natural_angles(known, turns, order, lower, upper) if self._human else angles
             resists = recorded_stiffness(known, turns, order, angles)
-        why = f"{'human' if self._human else 'animal'}: {made.role}"
+        why = Message("human: {role}", role=made.role)
+        if not self._human:
+            why = Message("animal: {role}", role=made.role)
         angles = np.clip(angles, lower, upper)
         return JointDefaults(made.index, order, lower, upper, resists, angles, hinge is not None, why)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..errors import IKError
+from ..messages import Message
 from ..model.skeleton import Skeleton
 from .roles import Bend, Character, Choice, Limb, LimbKind, Role, Side
 from .roles.character import PARTS
@@ -70,8 +71,10 @@ def revised(skeleton: Skeleton, character: Character, rows: Sequence[RoleRow]) -
         if row.joint in choices:
             first = choices[row.joint].role
             raise IKError(
-                f"the table of roles has {row.joint!r} twice, as {first} and as {row.role}: "
-                "a bone has one role"
+                "the table of roles has {joint!r} twice, as {first} and as {role}: a bone has one role",
+                joint=row.joint,
+                first=first,
+                role=row.role,
             )
         choices[row.joint] = choice
     by_found = {row.found: row for row in given if row.found}
@@ -107,12 +110,15 @@ def _choice(skeleton: Skeleton, character: Character, row: RoleRow, before: Choi
     index = skeleton.index(row.joint)
     if row.figure >= max(1, len(character.figures)):
         raise IKError(
-            f"the table of roles puts {row.joint!r} into figure {row.figure}, but there are "
-            f"{len(character.figures)}: counting begins at 0"
+            "the table of roles puts {joint!r} into figure {figure}, but there are {count}: counting "
+            "begins at 0",
+            joint=row.joint,
+            figure=row.figure,
+            count=len(character.figures),
         )
     if before is not None and (before.role, before.side) == (row.role, row.side):
         return replace(before, figure=row.figure)
-    return Choice(index, row.joint, row.role, row.side, row.figure, 1.0, "chosen by hand")
+    return Choice(index, row.joint, row.role, row.side, row.figure, 1.0, Message("chosen by hand"))
 
 
 def _join(skeleton: Skeleton, character: Character, limbs: list[Limb], choice: Choice) -> None:

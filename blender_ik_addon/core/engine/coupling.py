@@ -152,8 +152,9 @@ class BandFactors:
             inverse[f] = 0.5 * (inverse[f] + inverse[f].T)
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """The solution for a right side, (F, n)."""
-        inverse, lower, second = self._inverse, self._lower, self._second
+        """The solution for a right side, (F, n), or for k of them, (F, n, k)."""
+        inverse, lower = self._inverse, self._lower
+        second = self._second.reshape(*self._second.shape, *(1,) * (right.ndim - 2))
         y = right.copy()
         scaled = np.empty_like(y)
         for f in range(len(y)):

@@ -188,6 +188,9 @@ class Energy:
         """Stiffness of each channel in the posture term, (nv,) [1]."""
         self.lower, self.upper = system.lower, system.upper
         """Limits of the free channels, (nv,) or (N, nv) [m, rad]."""
+        if system.recorded is not None:  # limits never tighten what is recorded
+            self.lower = np.fmin(system.lower, system.recorded)
+            self.upper = np.fmax(system.upper, system.recorded)
         self.allowed: FloatArray | float = 0.0
         """Scaled residual at which a task counts as met, (N, m)."""
         self.strengths: FloatArray = np.tile(self._strengths_of(Strengths()), (len(values), 1))
@@ -271,7 +274,7 @@ class Energy:
         nearer = np.square((angles - preferred[:, columns]) * scale).sum(2) < np.square(
             (values - preferred)[:, columns] * scale
         ).sum(2)
-        inside = ((angles >= self.lower[columns]) & (angles <= self.upper[columns])).all(axis=2)
+        inside = ((angles >= self.lower[..., columns]) & (angles <= self.upper[..., columns])).all(axis=2)
         frames, joints = np.nonzero(nearer & inside)
         result = np.array(values)
         result[frames[:, None], columns[joints]] = angles[frames, joints]

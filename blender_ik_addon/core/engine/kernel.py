@@ -391,6 +391,8 @@ class _Linear:
     ) -> None:
         self._matrices = _damped(hessian, damping)
         self._coupling, self._stiffness = coupling, stiffness
+        self._factors: dict[int, tuple[BandFactors, BoolArray]] = {}
+        """Of a motion that begins at a frame, with the channels that were held, (F, nv)."""
         if coupling is not None:
             over_time = np.tile(coupling.diagonal, len(hessian) // len(coupling.shares))
             diagonals(self._matrices)[...] += over_time[:, None] * stiffness
@@ -401,18 +403,37 @@ class _Linear:
         Raises:
             numpy.linalg.LinAlgError: The matrices of a motion are not positive definite.
         """
-        masked, right = _without(self._matrices[rows], held), np.where(held, 0.0, right)
-        coupling = self._coupling
-        if coupling is None:
+        right = np.where(held, 0.0, right)
+        if self._coupling is None:
+            masked = _without(self._matrices[rows], held)
             return np.asarray(np.linalg.solve(masked, right[..., None])[..., 0], dtype=np.float64)
-        found = np.empty_like(right)
-        frames = len(coupling.shares)
+        found, frames = np.empty_like(right), len(self._coupling.shares)
         for start in range(0, len(rows), frames):
             part = slice(start, start + frames)
-            moving = ~held[part]
+            found[part] = self._solved(self._coupling, int(rows[start]), right[part], held[part])
+        return found
+
+    def _solved(self, coupling: Coupling, begin: int, right: FloatArray, held: BoolArray) -> FloatArray:
+        """The solution of the motion that begins at a frame, (F, nv).
+
+        Where few channels are held that were not when its matrix was factorised, forces on these hold them.
+        """
+        factors, before = self._factors.get(begin, (None, held))
+        frame, channel = more = np.nonzero(held & ~before)
+        if factors is None or len(frame) > right.shape[1] // 2:
+            moving = ~held
             first = coupling.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
             second = coupling.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
-            found[part] = BandFactors(masked[part], first, second).solve(right[part])
+            masked = _without(self._matrices[begin : begin + len(right)], held)
+            factors = BandFactors(masked, first, second)
+            self._factors[begin] = factors, held
+            return factors.solve(right)
+        found = factors.solve(right)
+        if len(frame):
+            units = np.zeros((*right.shape, len(frame)))
+            units[frame, channel, np.arange(len(frame))] = 1.0
+            given = factors.solve(units)
+            found -= given @ np.linalg.solve(given[more], found[more])
         return found
 
     def times(self, change: FloatArray, rows: IntArray) -> FloatArray:

@@ -40,6 +40,8 @@ WINDOW: Final = 96
 """Least number of frames that a window of a long motion adds."""
 OVERLAP: Final = 6.0
 """Time in smoothnesses [1] in which a motion forgets a change: of 1 rad less than 0.2° is left."""
+ALONE: Final = 1e-4
+"""Largest change of a channel [rad] at which a frame alone counts as converged: the next is its square."""
 LOST: Final = 0.05
 """Residual of a level that can be met [1] above which another motion is searched for."""
 SPRUNG: Final = 10.0
@@ -135,7 +137,8 @@ class Motion:
             starts = [values]
             if spacing == spacings[0]:
                 plan = self._followed(some, values, _ends(len(index)))
-                starts += yield from _progress(plan, done / work, (done + 1.0 / spacing) / work)
+                ways = yield from _progress(plan, done / work, (done + 1.0 / spacing) / work)
+                starts = [values, *ways]
                 done += 1.0 / spacing
             for window in windows(wanted, self._options.smoothness):
                 part, first = window.frames, window.frames.start + window.fixed
@@ -165,7 +168,9 @@ class Motion:
         energy = _from(self._energy, self.values, window)
         weak = energy.with_strengths(SOFT)
         coupling = Coupling.of(self._times[part], self._options.smoothness)
-        values = yield from self._lowest(weak, [self.values[part]], coupling, far=far)
+        values = self.values[part]
+        if far:  # else fewer frames have led near it, or a pass before
+            values = yield from self._lowest(weak, [values], coupling, far=True)
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
         seeds, poses = yield from self._lost(energy, found.values, alone)
         if len(seeds):
@@ -225,16 +230,21 @@ class Motion:
     def _lowest(
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
     ) -> Plan[FloatArray]:
-        """The lowest minimum from given starts, (F, nv) each, which may be `far` from it."""
+        """The lowest minimum from given starts, (F, nv) each, the first of which may be `far` from it."""
         alike = energy.with_strengths(replace(SOFT, ratio=1.0))
         best: Minimum | None = None
-        for start in starts:
-            if far:
-                start = (yield from self._lowered(alike, start, coupling, ROUGH)).values
+        for number, start in enumerate(starts):
+            if any(np.abs(start - other).max(initial=0.0) <= ROUGH for other in starts[:number]):
+                continue
             found = yield from self._lowered(energy, start, coupling, ROUGH)
             # A difference that rounding and tolerances explain makes no better motion.
             if best is None or found.energies[0] < best.energies[0] - self._options.step_tolerance:
                 best = found
+            if far and not number:
+                start = (yield from self._lowered(alike, start, coupling, ROUGH)).values
+                found = yield from self._lowered(energy, start, coupling, ROUGH)
+                if found.energies[0] < best.energies[0] - self._options.step_tolerance:
+                    best = found
         assert best is not None
         return best.values
 
@@ -246,12 +256,20 @@ class Motion:
         state = energy.at(values)
         met, alone = _nearly_met(energy, state.squares), state.values.copy()
         frames = np.flatnonzero(~met.all(axis=1))
-        if len(frames):
-            # The nearest pose that meets them, not the one that is preferred.
-            near = energy.select(frames).preferring(alone[frames])
-            found = yield from self._lowered(near, alone[frames], None, self._options.step_tolerance)
-            met[frames] |= _nearly_met(near, near.at(found.values).squares)
-            alone[frames] = found.values
+        # The nearest pose that meets them, not the one that is preferred.
+        near, moved = energy.select(frames).preferring(alone[frames]), np.zeros((len(frames), alone.shape[1]))
+        done = np.zeros(0, dtype=np.int64)
+        for spacing in (SPACINGS[0], 1):
+            # Frames go about as far as those beside them.
+            rows = np.setdiff1d(np.arange(0, len(frames), spacing), done)
+            if len(done):
+                moved[rows] = _interpolated(self._times[frames[done]], moved[done], self._times[frames[rows]])
+            some = near.select(rows)
+            found = yield from self._lowered(some, alone[frames[rows]] + moved[rows], None, ALONE)
+            met[frames[rows]] |= _nearly_met(some, some.at(found.values).squares)
+            moved[rows] = found.values - alone[frames[rows]]
+            done = np.union1d(done, rows)
+        alone[frames] += moved
         return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met, alone
 
     def _followed(self, energy: Energy, values: FloatArray, seeds: Sequence[IntArray]) -> Plan[FloatArray]:

@@ -4,6 +4,11 @@
 A pop is a turn of a joint in its parent from one frame to the next that is larger than those beside it. The
 turn changes there by more than a bound and by more than three times the median change of the frames on
 either side.
+
+As with the terms over time, what counts is the difference from the preferred pose P: with poses R, the turns
+of P_fᵀ R_f from frame to frame. What a recording does itself, that is preferred frame by frame, is no pop,
+and a pop in a fast recording is told. Nor is it one where the recording pops and the joint turns by no more:
+a jump that was smoothed. With one preferred pose for all frames these are the turns themselves.
 """
 
 from __future__ import annotations
@@ -25,26 +30,39 @@ BESIDE: Final = 12
 class Pop(NamedTuple):
     """A joint that turns out of proportion."""
 
-    frame: int
-    """Position of the frame to which the joint turns."""
+    frame: float
+    """Frame to which the joint turns: its position, or its number."""
     joint: str
     turn: float
     """Angle of the turn [rad]."""
 
 
-def pops_of(skeleton: Skeleton, poses: Pose, bound: float) -> tuple[Pop, ...]:
+def pops_of(
+    skeleton: Skeleton, poses: Pose, bound: float, preferred: Pose | None = None, *, cyclic: bool = False
+) -> tuple[Pop, ...]:
     """The pops of a motion, in the order of frames.
 
     Args:
         skeleton: Whose joints.
         poses: With one frame axis.
         bound: Least change of a turn from frame to frame that is a pop [rad].
+        preferred: What is preferred in each frame; None for the same in all.
+        cyclic: Whether the last frame is the first one again: what is beside them is at the other end then.
     """
     joints = np.flatnonzero(skeleton.free[:, 3:].any(axis=1))
-    turns = _turns(matrix_from_euler(poses.rotation, skeleton.orders)[:, joints])
+    rotations = matrix_from_euler(poses.rotation[:, joints], skeleton.orders[joints])
+    turns = _turns(rotations)
+    more = min(BESIDE + 1, len(turns)) if cyclic else 0
+    if preferred is None:
+        found = _out_of_proportion(turns, bound, more)
+    else:
+        wanted = matrix_from_euler(preferred.rotation[:, joints], skeleton.orders[joints])
+        theirs = _turns(wanted)
+        found = _out_of_proportion(_turns(wanted.swapaxes(-1, -2) @ rotations), bound, more)
+        found &= ~_out_of_proportion(theirs, bound, more) | (turns > theirs + bound)
     return tuple(
         Pop(int(frame) + 1, skeleton.names[int(joints[column])], float(turns[frame, column]))
-        for frame, column in np.argwhere(_out_of_proportion(turns, bound))
+        for frame, column in np.argwhere(found)
     )
 
 
@@ -58,8 +76,14 @@ def _turns(rotations: FloatArray) -> FloatArray:
     return np.arctan2(sine, cosine)
 
 
-def _out_of_proportion(turns: FloatArray, bound: float) -> BoolArray:
-    """Frames in which a turn is out of proportion to those beside it, (F - 1, J)."""
+def _out_of_proportion(turns: FloatArray, bound: float, more: int) -> BoolArray:
+    """Frames in which a turn is out of proportion to those beside it, (F - 1, J).
+
+    `more` are the turns of the rounds before and after that count as well.
+    """
+    if more:
+        rounds = np.concatenate([turns[-more:], turns, turns[:more]])
+        return _out_of_proportion(rounds, bound, 0)[more:-more]
     found = np.zeros(turns.shape, dtype=np.bool_)
     changes = np.abs(np.diff(turns, axis=0))  # (F - 2, J)
     for frame in np.flatnonzero((changes > bound).any(axis=1)):

@@ -10,8 +10,8 @@ starts follow: channels that move a missed task, or a task that shares channels 
 limits, others stay. These descend roughly, every other one at soft strengths and the rest at full ones: soft
 strengths pass small minima, full ones meet targets far from the preferred pose, which soft ones would rather
 miss. The lowest of each kind is minimised at full strengths if it is lower than what the pose found so far
-leads to in the same way, since most starts lead to one place. Where the result is lower, soft strengths are
-tried from it once more, so that a pose that is solved again stays.
+leads to in the same way, since most starts lead to one place. Where soft strengths or a random start lead
+lower, soft strengths are tried again from there until they lead no lower: a pose that is solved again stays.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def searching(
     """
     if not (far and energy.penalties):
         return (yield from _minimum(energy, values, options, options.max_iterations, callback))
-    found = yield from _near_or_far(energy, values, options, callback)
+    found = yield from _lowest_about(energy, values, options, callback)
     if found.cancelled or not options.restarts:
         return found
     missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
@@ -110,18 +110,20 @@ def _restarted(
     found = _replaced(energy, found, block, other, taken, other.history[-1:])
     if not len(block):
         return found
-    # From there, too, soft strengths may lead lower.
-    other = yield from _near_or_far(energy.select(block), found.values[block], options, None)
+    other = yield from _lowest_about(energy.select(block), found.values[block], options, None)
     return _replaced(energy, found, block, other, np.arange(len(block)), other.history[-1:])
 
 
-def _near_or_far(
+def _lowest_about(
     energy: Energy,
     values: FloatArray,
     options: SolverOptions,
     callback: Callable[[int, FloatArray], bool] | None,
 ) -> Plan[Minimum]:
-    """The minimum next to where the body is (N, nv), or the one to which soft strengths lead from there."""
+    """The minimum next to where the body is (N, nv), or the one to which soft strengths lead from there.
+
+    From that they lead no lower.
+    """
     count, most = len(values), options.max_iterations
     both = energy.select(np.tile(np.arange(count), 2))
     both = both.pulling(np.concatenate([energy.strengths, energy.softened().strengths]))
@@ -146,7 +148,24 @@ def _near_or_far(
     # What is lower before it has come to rest goes on.
     unfinished = np.flatnonzero(~found.settled & (found.iterations < most))
     left = most - found.iterations[unfinished]
-    return (yield from _finished(energy, found, unfinished, options, left, callback))
+    found = yield from _finished(energy, found, unfinished, options, left, callback)
+    frames = np.setdiff1d(np.arange(count), kept)
+    known = first.energies[count + frames]  # of the minima at soft strengths that have led lower
+    while len(frames) and not found.cancelled:
+        soft = energy.select(frames).softened()
+        start = soft.off_limits(found.values[frames])
+        rough = yield from _minimum(soft, start, options, most, precision=ROUGH)
+        # Mostly it is the minimum at soft strengths that has led here.
+        lower = np.flatnonzero(rough.energies < known - _margin(soft, rough))
+        frames, known = frames[lower], rough.energies[lower]
+        if not len(frames):
+            break
+        some = energy.select(frames)
+        other = yield from _minimum(some, rough.values[lower], options, most)
+        better = np.flatnonzero(other.energies < found.energies[frames] - _margin(some, other))
+        frames, known = frames[better], known[better]
+        found = _replaced(energy, found, frames, other, better, other.history[1:])
+    return found
 
 
 def _finished(
@@ -256,6 +275,9 @@ def random_starts(energy: Energy, count: int) -> FloatArray:
     preferred = energy.preferred[0] / energy.weight
     angle, part = RANGE
     room = np.where(energy.system.rotates, angle, part * energy.system.problem.skeleton.reach)
-    lower = np.where(np.isfinite(energy.lower), energy.lower, np.minimum(preferred, energy.upper) - room)
-    upper = np.where(np.isfinite(energy.upper), energy.upper, np.maximum(preferred, energy.lower) + room)
+    shape = energy.preferred.shape
+    least: FloatArray = np.broadcast_to(energy.lower, shape)[0]
+    most: FloatArray = np.broadcast_to(energy.upper, shape)[0]
+    lower = np.where(np.isfinite(least), least, np.minimum(preferred, most) - room)
+    upper = np.where(np.isfinite(most), most, np.maximum(preferred, least) + room)
     return lower + np.random.default_rng(SEED).random((count, len(lower))) * (upper - lower)

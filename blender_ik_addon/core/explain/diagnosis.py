@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
 from ..errors import IKError
+from ..messages import Joined, Message, both
 from ..methods import row_space
 from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.rotation import skew
@@ -58,11 +59,20 @@ class LostDirection:
     @property
     def text(self) -> str:
         """In words."""
-        how = "cannot be" if self.rate <= LOST else "can hardly be"
-        what = "turned about" if self.angular else "moved along"
         x, y, z = self.direction + 0.0
-        straight = "" if self.joint is None else f", its limb is straight from {self.joint}"
-        return f"{self.task} {how} {what} ({x:.2f}, {y:.2f}, {z:.2f}){straight}"
+        direction = f"({x:.2f}, {y:.2f}, {z:.2f})"
+        own: dict[str, Any] = {"task": self.task, "direction": direction}
+        if self.rate <= LOST and self.angular:
+            text = Message("{task} cannot be turned about {direction}", **own)
+        elif self.rate <= LOST:
+            text = Message("{task} cannot be moved along {direction}", **own)
+        elif self.angular:
+            text = Message("{task} can hardly be turned about {direction}", **own)
+        else:
+            text = Message("{task} can hardly be moved along {direction}", **own)
+        if self.joint is None:
+            return text
+        return Joined(", ", [text, Message("its limb is straight from {joint}", joint=self.joint)])
 
 
 @dataclass(frozen=True)
@@ -101,17 +111,41 @@ class LevelDiagnosis:
     @property
     def lines(self) -> tuple[str, ...]:
         """In words, the figures first."""
-        taken = "" if self.left == self.rank else f", {self.left} left by the levels above"
-        condition = "singular" if np.isinf(self.condition) else f"condition {self.condition:.3g}"
-        head = f"Level {self.priority}: rank {self.rank} of {self.rows}{taken}; {condition}"
+        condition = Message("condition {condition:.3g}", condition=self.condition)
+        own: dict[str, Any] = {"level": self.priority, "rank": self.rank, "rows": self.rows}
+        head = Joined(
+            "; ",
+            [
+                Message("Level {level}: rank {rank} of {rows}", **own)
+                if self.left == self.rank
+                else Message(
+                    "Level {level}: rank {rank} of {rows}, {left} left by the levels above",
+                    left=self.left,
+                    **own,
+                ),
+                Message("singular") if np.isinf(self.condition) else condition,
+            ],
+        )
         found = [lost.text for lost in self.lost]
         for labels in self.together:
             if labels in self.stretched:
-                pair = " and ".join(labels)
-                found.append(f"{pair} can hardly be moved further apart, what is between them is straight")
+                pair = both(labels)
+                found.append(
+                    Message(
+                        "{pair} can hardly be moved further apart, what is between them is straight",
+                        pair=pair,
+                    )
+                )
                 continue
-            what = ("" if len(labels) > 1 else "place and orientation of ") + " and ".join(labels)
-            found.append(f"{what} can hardly be moved independently")
+            what = both(labels)
+            if len(labels) > 1:
+                found.append(Message("{effectors} can hardly be moved independently", effectors=what))
+            else:
+                found.append(
+                    Message(
+                        "place and orientation of {effector} can hardly be moved independently", effector=what
+                    )
+                )
         return (head, *found)
 
 
@@ -141,9 +175,15 @@ class Diagnosis:
     def lines(self) -> tuple[str, ...]:
         """In words."""
         if not self.levels:
-            return ("Nothing to diagnose: there are no tasks",)
-        stand = f"; {len(self.limited)} on their limits" if self.limited else ""
-        head = f"{self.channels} free channels{stand}, {self.freedom} dimensions left free"
+            return (Message("Nothing to diagnose: there are no tasks"),)
+        own = {"channels": self.channels, "freedom": self.freedom, "limited": len(self.limited)}
+        head = (
+            Message(
+                "{channels} free channels; {limited} on their limits, {freedom} dimensions left free", **own
+            )
+            if self.limited
+            else Message("{channels} free channels, {freedom} dimensions left free", **own)
+        )
         return (head, *(line for level in self.levels for line in level.lines))
 
 
@@ -160,7 +200,9 @@ def diagnose(problem: Problem, pose: Pose) -> Diagnosis:
     """
     if pose.frames or problem.frames not in (None, 1):
         raise IKError(
-            f"a diagnosis is of one pose, got poses {pose.frames} and targets of {problem.frames} frames"
+            "a diagnosis is of one pose, got poses {frames} and targets of {frames_2} frames",
+            frames=pose.frames,
+            frames_2=problem.frames,
         )
     system = assemble(problem, pose[None])
     posed = system.place(system.mechanism.values(pose[None]))
@@ -275,7 +317,10 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
         moving = posed.point_jacobian(anchor, points)[0, 0] * unit  # (3, nv)
         matrix: FloatArray = posed.matrices[0, anchor[0]] @ mechanism.anchor_from_joint(joint)[0]
         ray: FloatArray = matrix[:3, :3] @ goal.axis
-        ray = ray / np.linalg.norm(ray)
+        size = np.linalg.norm(ray)
+        if not size:  # a joint without size points nowhere
+            return None
+        ray = ray / size
         distance = max(float(np.linalg.norm(goal.target - point)), TOUCHES * length)
         across = np.linalg.svd(ray[None])[2][1:]  # (2, 3): where the ray can swing, seen from the target
         swinging = across @ (moving / distance - skew(ray) @ turning)

@@ -47,8 +47,9 @@ from typing import Final
 
 import numpy as np
 
-from ..amounts import angle_text, in_a_row, length_text, limit_angle
+from ..amounts import angle_text, length_text, limit_angle
 from ..arrays import BoolArray, FloatArray, IntArray
+from ..messages import Joined, Message, in_a_row
 from ..methods import bounded_least_squares_step, row_space
 from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.skeleton import CHANNELS
@@ -103,7 +104,10 @@ class Limit:
         """Joint, channel and value, with world metres to one unit of length."""
         kind, axis = divmod(self.channel, 3)
         value = limit_angle(self.value) if kind else length_text(self.value * metres)
-        return f"{self.joint} {('translation', 'rotation')[kind]} {'xyz'[axis]} at {value}"
+        own = {"joint": self.joint, "axis": "xyz"[axis], "value": value}
+        if kind:
+            return Message("{joint} rotation {axis} at {value}", **own)
+        return Message("{joint} translation {axis} at {value}", **own)
 
 
 @dataclass(frozen=True)
@@ -152,49 +156,73 @@ class Explanation:
     def sentence(self, metres: float = 1.0) -> str:
         """`text` with world metres to one unit of length."""
         simple = self.reason is Reason.OUT_OF_REACH and self.movable
-        return f"{self._amount(self.error, metres)} {'' if simple else 'off, '}{self.why(metres)}"
+        own = {"amount": self._amount(self.error, metres), "why": self.why(metres)}
+        return Message("{amount} {why}", **own) if simple else Message("{amount} off, {why}", **own)
 
     def why(self, metres: float = 1.0) -> str:
         """The reason alone, without the amount, with world metres to one unit of length."""
         parts: list[str] = []
         if not self.movable:
-            parts.append("no free channel moves it")
+            parts.append(Message("no free channel moves it"))
         elif self._wholly_beyond:
-            parts.append("beyond the longest reach of its chain")
+            parts.append(Message("beyond the longest reach of its chain"))
         elif self.reason not in (Reason.LIMITS, Reason.PRECEDENCE, Reason.SHARED):
             parts.append(_IN_WORDS[self.reason])
         if self.shares_with:
-            what = "the error" if self.level is None else f"level {self.level}"
-            parts.append(f"shares {what} with {in_a_row(self.shares_with, NAMES_SHOWN)}")
+            names = in_a_row(self.shares_with, NAMES_SHOWN)
+            parts.append(
+                Message("shares the error with {names}", names=names)
+                if self.level is None
+                else Message("shares level {level} with {names}", level=self.level, names=names)
+            )
         if self.outranked_by:
             *others, lowest = map(str, self.levels)
-            which = f"levels {', '.join(others)} and {lowest} take" if others else f"level {lowest} takes"
-            parts.append(f"{which} precedence: {in_a_row(self.outranked_by, NAMES_SHOWN)}")
+            names = in_a_row(self.outranked_by, NAMES_SHOWN)
+            parts.append(
+                Message(
+                    "levels {higher} and {lowest} take precedence: {names}",
+                    higher=", ".join(others),
+                    lowest=lowest,
+                    names=names,
+                )
+                if others
+                else Message("level {level} takes precedence: {names}", level=lowest, names=names)
+            )
         if self.limits:
             parts.append(
-                f"at its limits: {in_a_row([limit.text(metres) for limit in self.limits], NAMES_SHOWN)}"
+                Message(
+                    "at its limits: {names}",
+                    names=in_a_row([limit.text(metres) for limit in self.limits], NAMES_SHOWN),
+                )
             )
         if self.smoothed > (1.0 - WHOLE) * self.error and self.reason is not Reason.SMOOTHNESS:
-            parts.append(f"{self._amount(self.smoothed, metres)} of it gives way to smoothness")
+            parts.append(
+                Message("{amount} of it gives way to smoothness", amount=self._amount(self.smoothed, metres))
+            )
         if self.beyond > (1.0 - WHOLE) * self.error and not self._wholly_beyond:
-            parts.append(f"{length_text(self.beyond * metres)} of it beyond the longest reach of its chain")
+            parts.append(
+                Message(
+                    "{amount} of it beyond the longest reach of its chain",
+                    amount=length_text(self.beyond * metres),
+                )
+            )
         elif self.reason in (Reason.OUT_OF_REACH, Reason.LIMITS) and not self.proven:
             # Limits and straight limbs hold this pose; nothing says that no other one reaches.
-            parts.append("the best pose found")
-        return "; ".join(parts) or _IN_WORDS[self.reason]
+            parts.append(Message("the best pose found"))
+        return Joined("; ", parts) if parts else _IN_WORDS[self.reason]
 
     def _amount(self, error: float, metres: float) -> str:
         return angle_text(error) if self.angular else length_text(error * metres)
 
 
 _IN_WORDS: Final = {
-    Reason.OUT_OF_REACH: "out of reach",
-    Reason.LIMITS: "at its limits",
-    Reason.PRECEDENCE: "a higher level takes precedence",
-    Reason.SHARED: "shares its level with others",
-    Reason.SOFTNESS: "gives way because it is soft",
-    Reason.SMOOTHNESS: "gives way to smoothness",
-    Reason.NOT_CONVERGED: "not converged",
+    Reason.OUT_OF_REACH: Message("out of reach"),
+    Reason.LIMITS: Message("at its limits"),
+    Reason.PRECEDENCE: Message("a higher level takes precedence"),
+    Reason.SHARED: Message("shares its level with others"),
+    Reason.SOFTNESS: Message("gives way because it is soft"),
+    Reason.SMOOTHNESS: Message("gives way to smoothness"),
+    Reason.NOT_CONVERGED: Message("not converged"),
 }
 """Each reason where no limit and no task is named."""
 
@@ -530,7 +558,7 @@ def _names(tasks: Sequence[Task], asking: Task) -> tuple[str, ...]:
 
     def name(task: Task) -> str:
         if isinstance(task, AxisTask) and task.label == asking.label:
-            return "its own orientation" if task.angular else "its own position"
+            return Message("its own orientation") if task.angular else Message("its own position")
         return task.label
 
     return tuple(dict.fromkeys(map(name, tasks)))

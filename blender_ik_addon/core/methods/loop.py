@@ -141,8 +141,9 @@ class StackedProblem:
         heaviest = system.heaviest.max(initial=0.0)
         self.row_scale: FloatArray = np.where(system.angular_rows, 1.0, 1.0 / self.length) / heaviest
         """Factor of each row of the residual, (m,)."""
-        self._prefers = ~np.isnan(system.preferred)
-        self._preferred = np.where(self._prefers, system.preferred, 0.0) * self.weight
+        preferred = np.atleast_2d(system.preferred)[0]  # of the one frame
+        self._prefers = ~np.isnan(preferred)
+        self._preferred = np.where(self._prefers, preferred, 0.0) * self.weight
         self._lower, self._upper = system.lower, system.upper
         size = np.abs(np.nan_to_num([self._lower, self._upper], posinf=0.0, neginf=0.0))
         self._hair = HAIR * (1.0 + size)

@@ -46,6 +46,9 @@ ROUGHLY: Final = 0.05
 CLOSELY: Final = 1e-3
 """Slope against γ² [1] for the smallest γ, whose minimum decides the remaining freedom."""
 
+FARTHEST: Final = 1e100
+"""Where the minimum of the model is put along a line on which it falls without end [1 / the slope]."""
+
 
 def penalized_error(
     error: FloatArray, jacobian: FloatArray, away: FloatArray, gamma: float
@@ -182,7 +185,7 @@ class BoundedDescent:
         if not (self._lower <= self._upper).all():
             raise IKError("a lower bound lies above its upper bound, or is not a number")
         if memory < 1:
-            raise IKError(f"memory must be at least 1, got {memory}")
+            raise IKError("memory must be at least 1, got {memory}", memory=memory)
         self._function, self._tolerance = function, tolerance
         self.values: FloatArray = self._inside(np.asarray(start, dtype=np.float64))
         """Present point, (n,), inside the bounds."""
@@ -291,7 +294,10 @@ def _way(
     free = np.flatnonzero((cauchy > lower) & (cauchy < upper))
     way = cauchy - x
     reduced = (gradient + hessian @ way)[free]
-    step = -np.linalg.solve(hessian[np.ix_(free, free)], reduced)
+    try:
+        step = -np.linalg.solve(hessian[np.ix_(free, free)], reduced)
+    except np.linalg.LinAlgError:  # the model is flat to rounding: it has no minimum beyond the Cauchy point
+        return way
     room = np.where(step > 0.0, upper[free] - cauchy[free], lower[free] - cauchy[free])
     share = np.divide(room, step, out=np.full_like(step, np.inf), where=np.abs(step) > STANDSTILL)
     shortened = np.array(way)
@@ -312,7 +318,7 @@ def _cauchy_point(
         slope = float((gradient + hessian @ (cauchy - x)) @ direction)
         if slope >= 0.0:
             break
-        best = t - slope / max(float(direction @ hessian @ direction), np.finfo(np.float64).tiny)
+        best = t - slope / max(float(direction @ hessian @ direction), -slope / FARTHEST)
         t = min(best, float(until))
         cauchy = np.where(breaks <= t, ends, np.clip(x - t * gradient, lower, upper))
         if best < until:

@@ -84,10 +84,26 @@ def forward_kinematics(skeleton: Skeleton, pose: Pose) -> PosedSkeleton:
         IKError: The pose is not of this skeleton.
     """
     if pose.channels.shape[-2] != len(skeleton):
-        raise IKError(f"the pose has {pose.channels.shape[-2]} joints, the skeleton {len(skeleton)}")
-    local = np.zeros((*pose.frames, len(skeleton), 4, 4))
-    local[..., :3, :3] = matrix_from_euler(pose.rotation, skeleton.orders) * pose.scale[..., None, :]
-    local[..., :3, 3] = pose.translation
+        raise IKError(
+            "the pose has {shape} joints, the skeleton {count}",
+            shape=pose.channels.shape[-2],
+            count=len(skeleton),
+        )
+    linear = matrix_from_euler(pose.rotation, skeleton.orders) * pose.scale[..., None, :]
+    return PosedSkeleton(skeleton, pose, joint_matrices(skeleton, pose.translation, linear))
+
+
+def joint_matrices(skeleton: Skeleton, translation: FloatArray, linear: FloatArray) -> FloatArray:
+    """Return armature_from_joint, (..., n, 4, 4) [m].
+
+    Args:
+        skeleton: The joints.
+        translation: Of each along its own axes, (..., n, 3) [m].
+        linear: Rotation and scale of each, (..., n, 3, 3).
+    """
+    local = np.zeros((*linear.shape[:-2], 4, 4))
+    local[..., :3, :3] = linear
+    local[..., :3, 3] = translation
     local[..., 3, 3] = 1.0
     plain = skeleton.inherit_rotation & (skeleton.inherit_scale == FULL) & skeleton.local_location
     rest_local = skeleton.rest @ local
@@ -104,9 +120,9 @@ def forward_kinematics(skeleton: Skeleton, pose: Pose) -> PosedSkeleton:
             parent = int(skeleton.parents[joint])
             inherited = parent_transform(skeleton, joint, None if parent < 0 else matrices[..., parent, :, :])
             matrices[..., joint, :, :] = inherited.apply(
-                pose.translation[..., joint, :], local[..., joint, :3, :3]
+                translation[..., joint, :], local[..., joint, :3, :3]
             )
-    return PosedSkeleton(skeleton, pose, matrices)
+    return matrices
 
 
 def parent_transform(

@@ -128,9 +128,10 @@ class Mechanism:
             elif free[3:].any():
                 carrier = skeleton.names[parent]
                 raise IKError(
-                    f"bone {skeleton.names[joint]!r} cannot turn: it inherits an uneven scale of "
-                    f"{carrier!r}. Set Inherit Scale of {skeleton.names[joint]!r} to Aligned, Average or "
-                    f"None, or make the scale of {carrier!r} even"
+                    "bone {names!r} cannot turn: it inherits an uneven scale of {carrier!r}. Set Inherit "
+                    "Scale of {names!r} to Aligned, Average or None, or make the scale of {carrier!r} even",
+                    names=skeleton.names[joint],
+                    carrier=carrier,
                 )
             else:
                 rotation = np.broadcast_to(np.eye(3), (frames, 3, 3))
@@ -184,8 +185,9 @@ class Mechanism:
         for joint, array in (*folded, *zip(kept, offsets, strict=True)):
             if not usable(array):
                 raise IKError(
-                    f"joint {self.skeleton.names[joint]!r} {fault(array)}: the scale of it or of its parents "
-                    "is too large"
+                    "joint {names!r} {array}: the scale of it or of its parents is too large",
+                    names=self.skeleton.names[joint],
+                    array=fault(array),
                 )
 
     @classmethod

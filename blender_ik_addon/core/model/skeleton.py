@@ -9,7 +9,7 @@ those channels, so what is limited is what is keyed. Scale is part of a pose but
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import index
 from typing import Any, Final, TypeVar
@@ -17,7 +17,6 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..amounts import in_a_row
 from ..arrays import (
     LARGEST,
     BoolArray,
@@ -30,6 +29,7 @@ from ..arrays import (
     usable,
 )
 from ..errors import IKError
+from ..messages import Message, in_a_row
 from .rotation import order_index
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -104,9 +104,15 @@ class Skeleton:
             try:
                 array = frozen(getattr(self, name), dtype)
             except IKError as error:
-                raise IKError(f"Skeleton.{name}: {error}") from None
+                raise IKError("Skeleton.{name}: {error}", name=name, error=error.message) from None
             if array.shape != shape:
-                raise IKError(f"Skeleton.{name} has shape {array.shape}; {n} joints need {shape}")
+                raise IKError(
+                    "Skeleton.{name} has shape {shape}; {n} joints need {shape_2}",
+                    name=name,
+                    shape=array.shape,
+                    n=n,
+                    shape_2=shape,
+                )
             set_field(self, name, array)
         self._check()
 
@@ -114,39 +120,67 @@ class Skeleton:
         """Raise `IKError`, with the names of the joints, where the arrays are no skeleton."""
         duplicates = sorted({name for name in self.names if self.names.count(name) > 1})
         if duplicates:
-            raise IKError(f"joint names must be unique; these occur more than once: {', '.join(duplicates)}")
+            raise IKError(
+                "joint names must be unique; these occur more than once: {names}", names=', '.join(duplicates)
+            )
 
         def refuse(bad: BoolArray | np.bool_, what: str) -> None:
             """Joints (n,); numpy's types do not tell one truth value from an array of them."""
             if bad.any():
                 named = ", ".join(repr(self.names[int(i)]) for i in np.flatnonzero(bad)[:5])
-                raise IKError(f"{what}: {named}")
+                raise IKError("{what}: {named}", what=what, named=named)
 
         joints = np.arange(len(self.names))
-        refuse((self.parents < -1) | (self.parents >= joints), "a parent must come before its children")
-        refuse(~np.isfinite(self.rest).all((1, 2)), "rest matrix is not finite")
-        too_large = f"is beyond {LARGEST:.0e}, the largest number that can be solved"
-        refuse((np.abs(self.rest) > LARGEST).any((1, 2)), f"a number of the rest matrix {too_large}")
+        refuse(
+            (self.parents < -1) | (self.parents >= joints), Message("a parent must come before its children")
+        )
+        refuse(~np.isfinite(self.rest).all((1, 2)), Message("rest matrix is not finite"))
+        refuse(
+            (np.abs(self.rest) > LARGEST).any((1, 2)),
+            Message(
+                "a number of the rest matrix is beyond {most:.0e}, the largest number that can be solved",
+                most=LARGEST,
+            ),
+        )
         for name in ("lower", "upper"):
             limit = getattr(self, name)
             refuse(
                 ((np.abs(limit) > LARGEST) & np.isfinite(limit)).any(1),
-                f"a number in {name} {too_large} (inf stands for no limit)",
+                Message(
+                    "a number in {name} is beyond {most:.0e}, the largest number that can be "
+                    "solved (inf stands for no limit)",
+                    name=name,
+                    most=LARGEST,
+                ),
             )
         rotation = self.rest[:, :3, :3]
         off = np.abs(np.swapaxes(rotation, -1, -2) @ rotation - np.eye(3)).max((1, 2), initial=0.0)
-        refuse(off > ORTHONORMAL_TOLERANCE, "rest matrix is not a rotation and an offset (scale or shear)")
-        refuse(np.linalg.det(rotation) < 0, "rest matrix mirrors")
-        if not usable(self.up) or abs(float(self.up @ self.up) - 1.0) > ORTHONORMAL_TOLERANCE:
-            raise IKError(f"Skeleton.up must be a direction of length 1, got {self.up.tolist()}")
-        refuse((self.orders < 0) | (self.orders >= 6), "unknown rotation order")
-        refuse((self.inherit_scale < 0) | (self.inherit_scale >= len(INHERIT_SCALE)), "unknown scale mode")
-        refuse(np.isnan(self.lower).any(1) | np.isnan(self.upper).any(1), "a limit is not a number")
-        refuse((self.lower > self.upper).any(1), "a lower limit lies above its upper limit")
-        refuse(np.isinf(self.preferred).any(1), "preferred value is not finite")
-        refuse((np.abs(self.preferred) > LARGEST).any(1), f"a preferred value {too_large}")
         refuse(
-            ~((self.stiffness >= 0) & (self.stiffness < 1)).all(1), "stiffness must be at least 0 and below 1"
+            off > ORTHONORMAL_TOLERANCE,
+            Message("rest matrix is not a rotation and an offset (scale or shear)"),
+        )
+        refuse(np.linalg.det(rotation) < 0, Message("rest matrix mirrors"))
+        if not usable(self.up) or abs(float(self.up @ self.up) - 1.0) > ORTHONORMAL_TOLERANCE:
+            raise IKError(
+                "Skeleton.up must be a direction of length 1, got {tolist}", tolist=self.up.tolist()
+            )
+        refuse((self.orders < 0) | (self.orders >= 6), Message("unknown rotation order"))
+        refuse(
+            (self.inherit_scale < 0) | (self.inherit_scale >= len(INHERIT_SCALE)),
+            Message("unknown scale mode"),
+        )
+        refuse(np.isnan(self.lower).any(1) | np.isnan(self.upper).any(1), Message("a limit is not a number"))
+        refuse((self.lower > self.upper).any(1), Message("a lower limit lies above its upper limit"))
+        refuse(np.isinf(self.preferred).any(1), Message("preferred value is not finite"))
+        refuse(
+            (np.abs(self.preferred) > LARGEST).any(1),
+            Message(
+                "a preferred value is beyond {most:.0e}, the largest number that can be solved", most=LARGEST
+            ),
+        )
+        refuse(
+            ~((self.stiffness >= 0) & (self.stiffness < 1)).all(1),
+            Message("stiffness must be at least 0 and below 1"),
         )
 
     @classmethod
@@ -196,12 +230,20 @@ class Skeleton:
         n = len(names)
         index = {name: i for i, name in enumerate(names)}
         if len(parents) != n:
-            raise IKError(f"there are {n} names but {len(parents)} parents; each joint needs one, or None")
+            raise IKError(
+                "there are {n} names but {count} parents; each joint needs one, or None",
+                n=n,
+                count=len(parents),
+            )
         parent_indices: list[int] = []
         for name, parent in zip(names, parents, strict=True):
             if isinstance(parent, str):
                 if parent not in index:
-                    raise IKError(f"joint {name!r} has the parent {parent!r}, which is not among the joints")
+                    raise IKError(
+                        "joint {name!r} has the parent {parent!r}, which is not among the joints",
+                        name=name,
+                        parent=parent,
+                    )
                 parent_indices.append(index[parent])
             else:
                 parent_indices.append(-1 if parent is None else int(parent))
@@ -211,21 +253,31 @@ class Skeleton:
             matrices = np.tile(np.eye(4), (n, 1, 1))
             matrices[:, :3, 3] = _broadcast("offsets", offsets, (n, 3), np.float64)
             if np.ndim(offsets) < 2:  # pyright: ignore[reportUnknownMemberType]
-                raise IKError(f"offsets are one for each joint, ({n}, 3), got {offsets!r}")
+                raise IKError(
+                    "offsets are one for each joint, ({n}, 3), got {offsets!r}", n=n, offsets=offsets
+                )
         else:
             raise IKError("give either offsets (n, 3) or rest matrices (n, 4, 4)")
         order_names = [orders] * n if isinstance(orders, str) else list(orders)
         scale_modes = ["FULL"] * n if inherit_scale is None else list(inherit_scale)
         unknown = sorted(set(scale_modes) - set(INHERIT_SCALE))
         if unknown:
-            raise IKError(f"unknown scale mode {unknown[0]!r}; known are {', '.join(INHERIT_SCALE)}")
+            raise IKError(
+                "unknown scale mode {unknown!r}; known are {names}",
+                unknown=unknown[0],
+                names=', '.join(INHERIT_SCALE),
+            )
 
         def channels(field: str, given: PerChannel | None, usual: float) -> FloatArray:
             whole = np.full((n, CHANNELS), usual)
             if isinstance(given, Mapping):
                 for name, row in given.items():
                     if name not in index:
-                        raise IKError(f"{field} is given for {name!r}, which is not among the joints")
+                        raise IKError(
+                            "{field} is given for {name!r}, which is not among the joints",
+                            field=field,
+                            name=name,
+                        )
                     _fill(f"{field} of {name!r}", whole[index[name]], row)
             elif given is not None:
                 _fill(field, whole, given)
@@ -243,12 +295,15 @@ class Skeleton:
             if wound.any():
                 worst = float(limit[:, 3:][wound][0])
                 raise IKError(
-                    f"{name} of {names[int(np.argmax(wound.any(axis=1)))]!r} is {worst:g}, more than two "
-                    "turns: angles are radians, and inf stands for no limit"
+                    "{name} of {names!r} is {worst:g}, more than two turns: angles are radians, and inf "
+                    "stands for no limit",
+                    name=name,
+                    names=names[int(np.argmax(wound.any(axis=1)))],
+                    worst=worst,
                 )
         axis = "XYZ".find(up) if isinstance(up, str) else -1
         if isinstance(up, str) and (axis < 0 or len(up) != 1):
-            raise IKError(f"up must be X, Y, Z or a direction (3,), got {up!r}")
+            raise IKError("up must be X, Y, Z or a direction (3,), got {up!r}", up=up)
         direction = np.eye(3)[axis] if isinstance(up, str) else frozen(up)
         return cls(
             names=tuple(names),
@@ -280,13 +335,17 @@ class Skeleton:
         if isinstance(joint, str):
             if joint in self._index_of_name:
                 return self._index_of_name[joint]
-            raise IKError(f"there is no joint {joint!r}; there are: {in_a_row(self.names, 20)}")
+            raise IKError(
+                "there is no joint {joint!r}; there are: {names}", joint=joint, names=in_a_row(self.names, 20)
+            )
         try:
             number = index(joint)
         except TypeError:
-            raise IKError(f"a joint is given by its name or its index, got {joint!r}") from None
+            raise IKError("a joint is given by its name or its index, got {joint!r}", joint=joint) from None
         if not 0 <= number < len(self):
-            raise IKError(f"joint {joint} is out of range: the skeleton has {len(self)} joints")
+            raise IKError(
+                "joint {joint} is out of range: the skeleton has {count} joints", joint=joint, count=len(self)
+            )
         return number
 
     @cached_property
@@ -333,6 +392,18 @@ class Skeleton:
             chain.append(int(self.parents[chain[-1]]))
         return chain
 
+    def part(self, joints: Sequence[int]) -> Skeleton:
+        """Some of the joints, in rising order, with all their ancestors among them."""
+        chosen = list(joints)
+        place = {-1: -1} | {joint: number for number, joint in enumerate(chosen)}
+        arrays: dict[str, Any] = {
+            name: value[chosen]
+            for name, value in vars(self).items()
+            if isinstance(value, np.ndarray) and name in self.__dataclass_fields__ and name != "up"
+        }
+        arrays["parents"] = np.array([place[joint] for joint in arrays["parents"].tolist()], dtype=np.int64)
+        return replace(self, names=tuple(self.names[joint] for joint in chosen), **arrays)
+
 
 def _broadcast(
     field: str, value: npt.ArrayLike, shape: tuple[int, ...], dtype: type[_Scalar]
@@ -341,11 +412,17 @@ def _broadcast(
     try:
         array = frozen(value, dtype)
     except IKError as error:
-        raise IKError(f"{field}: {error}") from None
+        raise IKError("{field}: {error}", field=field, error=error.message) from None
     try:
         return np.broadcast_to(array, shape)
     except ValueError:
-        raise IKError(f"{field} has shape {array.shape}; {shape[0]} joints need {shape}") from None
+        raise IKError(
+            "{field} has shape {shape}; {shape_2} joints need {shape_3}",
+            field=field,
+            shape=array.shape,
+            shape_2=shape[0],
+            shape_3=shape,
+        ) from None
 
 
 def _fill(field: str, whole: FloatArray, given: npt.ArrayLike) -> None:
@@ -372,11 +449,17 @@ class Pose:
         object.__setattr__(self, "channels", frozen(self.channels))
         object.__setattr__(self, "scale", frozen(self.scale))
         if self.channels.ndim < 2 or self.channels.shape[-1] != CHANNELS:
-            raise IKError(f"Pose.channels has shape {self.channels.shape}; wanted (..., joints, {CHANNELS})")
+            raise IKError(
+                "Pose.channels has shape {shape}; wanted (..., joints, {channels})",
+                shape=self.channels.shape,
+                channels=CHANNELS,
+            )
         if self.scale.shape != (*self.channels.shape[:-1], 3):
             raise IKError(
-                f"Pose.scale has shape {self.scale.shape}; channels of shape {self.channels.shape} "
-                f"need {(*self.channels.shape[:-1], 3)}"
+                "Pose.scale has shape {shape}; channels of shape {shape_2} need {value}",
+                shape=self.scale.shape,
+                shape_2=self.channels.shape,
+                value=(*self.channels.shape[:-1], 3),
             )
         for array in (self.channels, self.scale):
             if not usable(array):
@@ -401,7 +484,7 @@ class Pose:
         """The rest pose: every channel 0, every scale 1; once, or for a number of frames or leading axes."""
         frames = frames if isinstance(frames, tuple) else (frames,)
         for count in frames:
-            check_whole("the number of frames", count, 0)
+            check_whole(Message("the number of frames"), count, 0)
         return cls.from_channels(np.zeros((*frames, len(skeleton), CHANNELS)))
 
     def __repr__(self) -> str:
@@ -455,4 +538,6 @@ class Pose:
 def _unusable(array: FloatArray) -> IKError:
     """The error of a pose with such channels or scales."""
     finite = bool(np.isfinite(array).all())
-    return IKError(f"a pose {fault(array)}" if finite else "a pose has a value that is not finite")
+    return IKError(
+        Message("a pose {fault}", fault=fault(array)) if finite else "a pose has a value that is not finite"
+    )

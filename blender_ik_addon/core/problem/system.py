@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import chain
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from ..arrays import (
     FloatArray,
     IntArray,
     alike,
+    frozen,
 )
 from ..errors import IKError
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism, summed
@@ -41,6 +42,12 @@ from ..tasks import (
 from ..tasks.frames import SlackPlane
 from .options import SolverOptions
 
+KEPT: Final = 5e-5
+"""Distance [reach] up to which a recorded pose is taken to meet a task: less than tolerances, and more than
+Blender's single precision leaves half a kilometre from the origin."""
+KEPT_TURN: Final = 1e-4
+"""The same for angles [rad]: bones that are sheared by keyed scales near 1 have no exact orientation."""
+
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
@@ -50,32 +57,49 @@ class Problem:
 
     skeleton: Skeleton
     tasks: tuple[Task, ...]
+    preferred: FloatArray | None
+    """Preferred channels of each frame, (n, 6) or (F, n, 6) [m, rad]; None for those of the skeleton."""
 
-    def __init__(self, skeleton: Skeleton, tasks: Task | Iterable[Task]) -> None:
+    def __init__(
+        self, skeleton: Skeleton, tasks: Task | Iterable[Task], preferred: npt.ArrayLike | None = None
+    ) -> None:
         """State what is to be solved.
 
         Args:
             skeleton: The joints.
             tasks: One task, or any number.
+            preferred: Preferred channels of one pose, (n, 6), or of each frame, (F, n, 6) [m, rad], such as
+                those of a recorded motion; NaN where a channel prefers what the skeleton says. Limits do not
+                keep a channel from its value here. A frame whose preferred pose meets all tasks has that
+                pose in the solution, exactly.
 
         Raises:
             IKError: Something is no task, does not fit the skeleton, or targets have different frames.
         """
         if not isinstance(skeleton, Skeleton):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise IKError(f"a problem is about a Skeleton, got {skeleton!r:.60}")
+            raise IKError("a problem is about a Skeleton, got {skeleton!r:.60}", skeleton=skeleton)
         tasks = tuple(tasks) if isinstance(tasks, Iterable) else (tasks,)
         object.__setattr__(self, "skeleton", skeleton)
         object.__setattr__(self, "tasks", tasks)
         for task in tasks:
             if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise IKError(
-                    f"a {type(task).__name__} is no task; there are ReachPoint, MatchOrientation, ..."
+                    "a {type} is no task; there are ReachPoint, MatchOrientation, ...",
+                    type=type(task).__name__,
                 )
             task.check(skeleton)
+        object.__setattr__(self, "preferred", _preferred(skeleton, preferred))
+        count = 1 if self.preferred is None or self.preferred.ndim < 3 else len(self.preferred)
+        if count not in (1, self.frames):
+            raise IKError(
+                "there are preferred channels of {count} frames, and targets of {frames}",
+                count=count,
+                frames=self.frames,
+            )
         moving = [task for task in tasks if task.frames is not None]
         if len({task.frames for task in moving} - {1}) > 1:
             listed = ", ".join(f"{task.label}: {task.frames}" for task in moving)
-            raise IKError(f"targets have different numbers of frames ({listed})")
+            raise IKError("targets have different numbers of frames ({listed})", listed=listed)
 
     def __repr__(self) -> str:
         return f"Problem({self.skeleton!r}, {list(self.tasks)!r})"
@@ -84,6 +108,8 @@ class Problem:
     def frames(self) -> int | None:
         """Number of frames of the targets, None when they are the same in all."""
         counts = [task.frames for task in self.tasks if task.frames is not None]
+        if self.preferred is not None and self.preferred.ndim > 2:
+            counts.append(len(self.preferred))
         return max(counts, default=None)
 
     @cached_property
@@ -109,13 +135,39 @@ def assemble(problem: Problem, pose: Pose) -> System:
     """
     n = len(problem.skeleton)
     if len(pose.frames) != 1 or pose.channels.shape[-2] != n:
-        raise IKError(f"the pose has shape {pose.channels.shape}, wanted (frames, {n}, 6)")
+        raise IKError("the pose has shape {shape}, wanted (frames, {n}, 6)", shape=pose.channels.shape, n=n)
     if problem.frames not in (None, 1) and pose.frames[0] != problem.frames:
-        raise IKError(f"the targets have {problem.frames} frames, the pose {pose.frames[0]}")
+        raise IKError(
+            "the targets have {frames} frames, the pose {frames_2}",
+            frames=problem.frames,
+            frames_2=pose.frames[0],
+        )
     skeleton, tasks = with_slacks(problem.skeleton, problem.tasks)
     if skeleton is problem.skeleton:
         return System(problem, pose)
-    return System(Problem(skeleton, tasks), with_joints(pose, len(skeleton)))
+    preferred = problem.preferred
+    if preferred is not None:
+        more = np.full((*preferred.shape[:-2], len(skeleton) - n, CHANNELS), np.nan)
+        preferred = np.concatenate([preferred, more], axis=-2)
+    return System(Problem(skeleton, tasks, preferred), with_joints(pose, len(skeleton)))
+
+
+def _preferred(skeleton: Skeleton, preferred: npt.ArrayLike | None) -> FloatArray | None:
+    """Preferred channels as an array (IKError: they do not fit the skeleton, or one is infinite)."""
+    if preferred is None:
+        return None
+    found = frozen(preferred)
+    wanted = (len(skeleton), CHANNELS)
+    if found.ndim not in (2, 3) or found.shape[-2:] != wanted:
+        raise IKError(
+            "preferred channels have shape {shape}, wanted {wanted} or (frames, *{wanted})",
+            shape=found.shape,
+            wanted=wanted,
+        )
+    if np.isinf(found).any():
+        joint = int(np.argwhere(np.isinf(found))[0][-2])
+        raise IKError("joint {names!r}: a preferred channel is not finite", names=skeleton.names[joint])
+    return found
 
 
 def _given(tasks: Sequence[Task], frames: int) -> BoolArray | None:
@@ -168,7 +220,13 @@ class System:
         self.lower, self.upper = self.mechanism.lower, self.mechanism.upper
         """Limits of the free channels, (nv,)."""
         self.preferred, self.stiffness = self.mechanism.preferred, self.mechanism.stiffness
-        """Their preferred values and stiffness, (nv,)."""
+        """Their preferred values, (nv,) or (F, nv), and their stiffness, (nv,)."""
+        self.recorded: FloatArray | None = None
+        """The preferred values that the problem gives, NaN for none, (F, nv); None where it gives none."""
+        if problem.preferred is not None:
+            given = np.broadcast_to(problem.preferred, (pose.frames[0], len(skeleton), CHANNELS))
+            self.recorded = self.mechanism.of_channels(given, np.nan)
+            self.preferred = np.where(np.isnan(self.recorded), self.preferred, self.recorded)
 
     def _stack(self) -> None:
         """Stack the tasks by kind, in the order in which kinds first come."""
@@ -229,6 +287,8 @@ class System:
         some._kinds = [rows.select(frames) for rows in self._kinds]
         if self.given is not None:
             some.given = self.given[frames]
+        if self.recorded is not None:
+            some.recorded, some.preferred = self.recorded[frames], self.preferred[frames]
         return some
 
     def aimed(self, targets: Sequence[FloatArray]) -> System:
@@ -238,7 +298,12 @@ class System:
             IKError: Their number or the shape of one is wrong, or one is not finite.
         """
         if len(targets) != len(self._tasks):
-            raise IKError(f"{len(targets)} targets for {len(self._tasks)} tasks ({', '.join(self.labels)})")
+            raise IKError(
+                "{count} targets for {count_2} tasks ({names})",
+                count=len(targets),
+                count_2=len(self._tasks),
+                names=', '.join(self.labels),
+            )
         some = alike(self)
         some._targets, some._moved = targets, None
         some._kinds = [
@@ -269,6 +334,12 @@ class System:
     def rotates(self) -> BoolArray:
         """Which free channels are angles, (nv,)."""
         return self.mechanism.rotates
+
+    def recorded_or(self, values: FloatArray) -> FloatArray:
+        """Values (F, nv), recorded ones in their place."""
+        if self.recorded is None:
+            return values
+        return np.where(np.isnan(self.recorded), values, self.recorded)
 
     def place(self, values: FloatArray) -> PosedMechanism:
         """Forward kinematics for the free channels (F, nv)."""
@@ -383,6 +454,19 @@ class System:
             return np.zeros((len(posed.values), 0))
         errors = np.concatenate([rows.errors(posed) for rows in self._kinds], axis=1)[:, self._in_order]
         return errors if self.given is None else np.where(self.given, errors, 0.0)
+
+
+def kept(system: System, values: FloatArray) -> BoolArray:
+    """Which frames, with values (F, nv), have a recorded pose that meets all tasks, and so keep it, (F,).
+
+    No pose has less energy, whatever lies beside it in a motion.
+    """
+    if system.recorded is None:
+        return np.zeros(len(values), dtype=np.bool_)
+    known = ~np.isnan(system.recorded[:, system.own]).any(axis=1)
+    errors = system.errors(system.place(system.recorded_or(values)))
+    exact = np.where(system.angular, KEPT_TURN, KEPT * system.problem.skeleton.reach)
+    return known & np.logical_and.reduce(errors <= exact, axis=1)
 
 
 def tolerance_margin(system: System, options: SolverOptions) -> float:

@@ -86,7 +86,7 @@ class Follower:
             IKError: The problem, pose and options do not fit together.
         """
         if options.differential:
-            raise IKError(f"a follower needs the method PRIORITY, got {options.method}")
+            raise IKError("a follower needs the method PRIORITY, got {method}", method=options.method)
         self._options, self._problem = options, problem
         check_one_pose("a follower", problem, pose)
         self._system = assemble(problem, pose[None])
@@ -258,7 +258,7 @@ class Follower:
         """Take other targets, and of alternatives the nearest."""
         tasks = self._problem.weighty_tasks
         if len(targets) != len(tasks):
-            raise IKError(f"{len(targets)} targets for {len(tasks)} tasks")
+            raise IKError("{count} targets for {count_2} tasks", count=len(targets), count_2=len(tasks))
         targets = [task.moved(target).aim for task, target in zip(tasks, targets, strict=True)]
         system = self._system.aimed(targets)
         if self._targets:
@@ -282,7 +282,7 @@ class Follower:
             replace(task, priority=2 * task.priority + own)
             for task, own in zip(self._problem.weighty_tasks, apart.tolist(), strict=True)
         ]
-        self._moving = assemble(Problem(self._problem.skeleton, tasks), self._pose[None])
+        self._moving = assemble(replace(self._problem, tasks=tasks), self._pose[None])
 
     def _rests(self, targets: Sequence[FloatArray]) -> bool:
         """Whether targets are where they were the last time."""

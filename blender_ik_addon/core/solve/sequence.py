@@ -10,7 +10,7 @@ The methods of the papers solve frame by frame, each from the one before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, isnan
 from typing import Final, Unpack
@@ -25,9 +25,10 @@ from ..engine.pops import Pop, pops_of
 from ..engine.restarts import AT_ONCE, searching
 from ..errors import IKError
 from ..explain.explanation import Explanation, Reason, explain
+from ..messages import Joined, Message
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.system import Problem, assemble, tolerances
+from ..problem.system import Problem, System, assemble, kept, tolerances
 from ..tasks import OneOf, Task
 from ..threads import one_thread
 from .solver import (
@@ -42,6 +43,8 @@ from .solver import (
 
 FRAME_RATE: Final = 24.0
 """Frames in a second [1/s] where no times are given."""
+BESIDE: Final = 2
+"""How many frames beside those that move have a part in the terms over time."""
 SAME: Final = 1e-5
 """Largest difference of channels or targets [rad, m] that are the same."""
 
@@ -65,15 +68,16 @@ class SequenceSolution:
     smoothing: FloatArray
     """Error that smoothness adds to each task, compared with the frame solved alone from its pose in the
     motion, (F, tasks) [m] or [rad]; 0 where the task is within its tolerance."""
-    whys: tuple[tuple[Explanation | None, ...], ...]
-    """Reason why each task is missed, for each frame: that of the frame solved alone, or smoothness where it
-    is met alone; None where it is reached."""
+    met: BoolArray
+    """Whether each task is within its tolerance, (F, tasks); also where it has no target."""
     taken: tuple[tuple[str, ...], ...]
     """Label of the alternative that each task has taken, for each frame; empty where it has none."""
     limited: tuple[tuple[tuple[str, int], ...], ...]
     """Joint and channel of every active limit, for each frame."""
-    pops: tuple[Pop, ...] = ()
+    pops: tuple[Pop, ...]
     """Frames at which a joint turns out of proportion."""
+    _explained: Callable[[IntArray], list[tuple[Explanation | None, ...]]] = field(compare=False)
+    """Reasons of some frames (n,) that miss tasks."""
 
     def __repr__(self) -> str:
         missed = sum(status is not Status.REACHED for status in self.statuses)
@@ -90,28 +94,55 @@ class SequenceSolution:
     @property
     def branches(self) -> tuple[int, ...]:
         """Frames, by position, at which the pose flips."""
-        return tuple(sorted({pop.frame for pop in self.pops}))
+        return tuple(sorted({int(pop.frame) for pop in self.pops}))
 
     @cached_property
     def messages(self) -> tuple[str, ...]:
         """Result of each frame in one or two sentences."""
-        return tuple(self.frame(frame).message for frame in range(len(self)))
+        return tuple(self._of_frame(row, whys).message for row, whys in enumerate(self.whys))
+
+    @cached_property
+    def whys(self) -> tuple[tuple[Explanation | None, ...], ...]:
+        """Reason why each task is missed, for each frame; None where it is reached.
+
+        That of the frame solved alone, or smoothness where it is met alone. Found when asked for: it takes as
+        long as some steps of the solve.
+        """
+        missed = np.flatnonzero(~self.met.all(axis=1))
+        found = dict(zip(missed.tolist(), self._explained(missed), strict=True)) if len(missed) else {}
+        return tuple(found.get(frame, (None,) * len(self.tasks)) for frame in range(len(self)))
+
+    def why(self, frame: int) -> tuple[Explanation | None, ...]:
+        """The same for one frame by its position, without those of others."""
+        frame = range(len(self))[frame]
+        if self.met[frame].all():
+            return (None,) * len(self.tasks)
+        return self._explained(np.array([frame]))[0]
 
     def frame(self, frame: int) -> Solution:
         """One frame by its position, as `solve` would report it."""
+        return self._of_frame(frame, self.why(frame))
+
+    def _of_frame(self, frame: int, whys: tuple[Explanation | None, ...]) -> Solution:
         columns = zip(
-            self.tasks, self.errors[frame].tolist(), self.whys[frame], self.taken[frame], strict=True
+            self.tasks,
+            self.errors[frame].tolist(),
+            self.met[frame].tolist(),
+            whys,
+            self.taken[frame],
+            strict=True,
         )
         found, without = list[TaskError](), list[str]()
-        for task, error, why, taken in columns:
+        for task, error, met, why, taken in columns:
             if isnan(error):
                 without.append(task.label)
                 continue
-            found.append(TaskError(task.label, error, task.angular, why is None, why, taken, task.preference))
+            found.append(TaskError(task.label, error, task.angular, met, why, taken, task.preference))
         status, iterations = self.statuses[frame], int(self.iterations[frame])
         message = result_message(status, tuple(found), iterations)
         if without:
-            message += f"; no target here for {', '.join(without)}"
+            none = Message("no target here for {names}", names=", ".join(without))
+            message = Joined("; ", [message, none])
         return Solution(self.pose[frame], status, message, iterations, tuple(found), self.limited[frame])
 
 
@@ -201,12 +232,16 @@ class SequenceJob:
             IKError: As `solve_sequence`.
         """
         if len(poses.frames) != 1:
-            raise IKError(f"a sequence takes poses with one frame axis, got {poses.frames}")
+            raise IKError("a sequence takes poses with one frame axis, got {frames}", frames=poses.frames)
         frames = poses.frames[0]
         if problem.frames not in (None, 1, frames):
-            raise IKError(f"the targets have {problem.frames} frames, the poses {frames}")
+            raise IKError(
+                "the targets have {frames} frames, the poses {frames_2}",
+                frames=problem.frames,
+                frames_2=frames,
+            )
         if cyclic not in (None, True, False):
-            raise IKError(f"cyclic must be True, False or None, got {cyclic!r}")
+            raise IKError("cyclic must be True, False or None, got {cyclic!r}", cyclic=cyclic)
         self._poses, self._options, self._motion, self._cyclic = poses, options, motion, cyclic
         self._skeleton = problem.skeleton
         self._system = assemble(problem, poses)
@@ -290,10 +325,15 @@ class SequenceJob:
         energy = Energy(self._system, self._start, posture=options.preferred_pose)
         frames, times = np.arange(len(self._values)), self._times
         begin, end, more = self._own.start, self._own.stop - 1, 0
-        stays = self._solved_beside()
+        beside, keeps = self._solved_beside(), self._kept(self._system, self._start)
+        stays = beside | keeps
+        values = np.where(keeps[:, None], self._system.recorded_or(self._start), self._start)
+        if stays.all():
+            self._values, self._settled[:], self._finished = values, True, len(values)
+            return
         loop = self._cyclic
         if loop is None:
-            loop = not stays.any() and self._closes(energy.preferred)
+            loop = not beside.any() and self._closes(energy.preferred)
         if loop:
             # As many frames of the neighbouring periods as the terms over time reach.
             period = float(times[end] - times[begin])
@@ -303,25 +343,33 @@ class SequenceJob:
             times = times[frames] + rounds * period
         start = energy.unwound(self._begin)
         if stays.any():
-            start = np.where(stays[:, None], self._start, start)
+            start = np.where(stays[:, None], values, start)
             energy = energy.within(*(np.where(stays[:, None], start, bound) for bound in (-np.inf, np.inf)))
-        motion = Motion(
-            energy.select(frames) if loop else energy,
-            start[frames],
-            times,
-            options,
-            tolerances(self._system, options),
-            far=self._near is None,
-        )
-        own = self._own if loop else slice(0, len(self._values))
-        count = own.stop - own.start
         self._alone = alone = self._values.copy()
-        solved = slice(more, more + count)
-        for part in motion.run():
-            self._values[own], self._settled[own] = motion.values[solved], motion.settled[solved]
-            self._iterations[own], alone[own] = motion.iterations[solved], motion.alone[solved]
-            self._finished = own.start + min(max(motion.finished - more, 0), count)
-            yield begun + (1.0 - begun) * part
+        if loop:
+            stretches = [np.arange(len(frames))]
+        else:
+            stretches = _stretches(keeps)
+            self._values[keeps], self._settled[keeps] = values[keeps], True
+        for stretch in stretches:
+            motion = Motion(
+                energy.select(frames[stretch]),
+                start[frames[stretch]],
+                times[stretch],
+                options,
+                tolerances(self._system, options),
+                far=self._near is None,
+            )
+            first, solved = int(stretch[0]), slice(0, len(stretch))
+            if loop:
+                first, solved = begin, slice(more, more + end - begin + 1)
+            own = slice(first, first + solved.stop - solved.start)
+            done, share = first / len(frames), len(stretch) / len(frames)
+            for part in motion.run():
+                self._values[own], self._settled[own] = motion.values[solved], motion.settled[solved]
+                self._iterations[own], alone[own] = motion.iterations[solved], motion.alone[solved]
+                self._finished = first + min(max(motion.finished - solved.start, 0), own.stop - first)
+                yield begun + (1.0 - begun) * (part if loop else done + share * part)
         if loop:
             # Whole turns made on the way are kept.
             turned = energy.weight * (self._values[end] - self._values[begin])
@@ -336,6 +384,10 @@ class SequenceJob:
             beside &= ((start >= system.lower - SAME) & (start <= system.upper + SAME)).all(axis=1)
             beside &= (system.errors(system.place(start)) <= tolerances(system, self._options)).all(axis=1)
         return beside
+
+    def _kept(self, system: System, values: FloatArray) -> BoolArray:
+        """Which frames, with values (F, nv), keep a recorded pose that meets their tasks, (F,)."""
+        return kept(system, values) & self._options.preferred_pose
 
     def _closes(self, preferred: FloatArray) -> bool:
         """Whether the last of the own frames is the first, in targets and preferred pose (F, nv)."""
@@ -363,13 +415,19 @@ class SequenceJob:
         options = self._options
         system = self._system.select(frames)
         start = self._start[frames]
+        self._finished = int(frames[-1]) + 1
+        keeps = self._kept(system, start)
+        self._values[frames[keeps]] = system.recorded_or(start)[keeps]
+        self._settled[frames[keeps]] = True
+        frames, system, start = frames[~keeps], system.select(np.flatnonzero(~keeps)), start[~keeps]
+        if not len(frames):
+            return
         energy = Energy(system, start, posture=options.preferred_pose)
         begin = energy.unwound(self._begin[frames])
         far = self._near is None
         found = run(searching(energy, begin, options, tolerances(system, options), far=far))
         self._values[frames], self._settled[frames] = found.values, found.settled
         self._iterations[frames] = found.iterations
-        self._finished = int(frames[-1]) + 1
 
     def solution(self) -> SequenceSolution:
         """Solution of the frames that are solved so far."""
@@ -379,31 +437,41 @@ class SequenceJob:
             system = system.select(np.arange(count))
         posed = system.place(self._values[:count])
         errors = system.errors(posed)
-        reached = errors <= tolerances(system, options)
-        whys: list[tuple[Explanation | None, ...]] = [(None,) * len(system.labels)] * count
+        limits = tolerances(system, options)
+        reached = errors <= limits
         missed = np.flatnonzero(~reached.all(axis=1))
         smoothing = np.zeros_like(errors)
+        alone = self._values[:count].copy()
+        if self._alone is not None:
+            alone[missed] = np.where(self._settled[missed, None], self._alone[missed], alone[missed])
         if len(missed):
-            some, values = system.select(missed), self._values[missed]
-            if self._alone is not None:
-                values = np.where(self._settled[missed, None], self._alone[missed], values)
-            alone = some.place(values)
-            nearer, limits = some.errors(alone), tolerances(some, options)
+            some = system.select(missed)
+            nearer = some.errors(some.place(alone[missed]))
             # A joint without an orientation (scaled to nothing) misses by infinity, alone too.
             known = ~reached[missed] & np.isfinite(errors[missed]) & np.isfinite(nearer)
             gained = np.subtract(errors[missed], nearer, where=known, out=np.zeros_like(nearer))
             smoothing[missed] = np.maximum(gained, 0.0)
-            reasons = explain(some, alone, reached[missed] | (nearer <= limits), merged=options.differential)
-            for row, frame in enumerate(missed.tolist()):
-                met, amounts, added = (each[frame].tolist() for each in (reached, errors, smoothing))
-                whys[frame] = tuple(
-                    None if done else _explained(why, task, amount, more)
-                    for why, task, amount, more, done in zip(
-                        reasons[row], system.tasks, amounts, added, met, strict=True
+
+        def explained(frames: IntArray) -> list[tuple[Explanation | None, ...]]:
+            some = system.select(frames)
+            posed = some.place(alone[frames])
+            done = reached[frames]
+            reasons = explain(some, posed, done | (some.errors(posed) <= limits), merged=options.differential)
+            return [
+                tuple(
+                    None if met else _explained(why, task, amount, more)
+                    for why, task, amount, more, met in zip(
+                        whys, system.tasks, missing.tolist(), added.tolist(), mets.tolist(), strict=True
                     )
                 )
+                for whys, missing, added, mets in zip(
+                    reasons, errors[frames], smoothing[frames], done, strict=True
+                )
+            ]
+
+        shown = errors
         if system.given is not None:
-            errors = np.where(system.given, errors, np.nan)
+            shown = np.where(system.given, errors, np.nan)
         goals = ~system.preferences
         hits = np.logical_and.reduce(reached | ~goals, axis=1)
         ends = np.stack([reached.all(axis=1), hits, self._settled[:count]], axis=1)
@@ -413,11 +481,11 @@ class SequenceJob:
             tasks=system.tasks,
             statuses=tuple(ended(*map(bool, each)) for each in ends),
             iterations=self._iterations[:count],
-            errors=errors,
+            errors=shown,
             reached=count == frames and bool(hits.all()),
             cancelled=count < frames,
             smoothing=smoothing,
-            whys=tuple(whys),
+            met=reached,
             taken=tuple(
                 tuple(system.taken_label(number, frame) for number in range(len(system.labels)))
                 for frame in range(count)
@@ -425,8 +493,30 @@ class SequenceJob:
             if system.alternatives
             else (("",) * len(system.labels),) * count,
             limited=limits_at(system, self._values[:count]),
-            pops=pops_of(self._skeleton, poses, options.pop_angle) if self._motion else (),
+            pops=self._pops(poses) if self._motion else (),
+            _explained=explained,
         )
+
+    def _pops(self, poses: Pose) -> tuple[Pop, ...]:
+        """Pops of the first frames of the motion, beside what is preferred in each."""
+        count, system = len(poses.channels), self._system
+        preferred = None
+        if system.recorded is not None and self._options.preferred_pose:
+            values = np.where(np.isnan(system.preferred), self._start[:1], system.preferred)[:count]
+            preferred = system.mechanism.with_values(self._poses[:count], values)
+        whole = self._own == slice(0, len(self._values)) and count == len(self._values)
+        bound, cyclic = self._options.pop_angle, bool(self._cyclic) and whole
+        return pops_of(self._skeleton, poses, bound, preferred, cyclic=cyclic)
+
+
+def _stretches(keeps: BoolArray) -> list[IntArray]:
+    """Stretches of frames that are solved together: those that are not kept, and what is beside them."""
+    frames = np.flatnonzero(~keeps)
+    apart = np.flatnonzero(np.diff(frames) > 2 * BESIDE + 1) + 1
+    return [
+        np.arange(max(0, int(some[0]) - BESIDE), min(len(keeps), int(some[-1]) + BESIDE + 1))
+        for some in np.split(frames, apart)
+    ]
 
 
 def _explained(why: Explanation | None, task: Task, error: float, smoothed: float) -> Explanation:

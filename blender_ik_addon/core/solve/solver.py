@@ -15,8 +15,6 @@ by more than the margin and raises that of no level above. So levels below a cho
 alternatives is met, but not by how far one is missed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -32,10 +30,11 @@ from ..engine.kernel import Plan, run
 from ..engine.restarts import searching
 from ..errors import IKError
 from ..explain.explanation import Explanation, explain
+from ..messages import Joined, Message, counted
 from ..methods import NonlinearProgram, StepRuleLoop
 from ..model.skeleton import CHANNELS, Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.system import Problem, System, assemble, tolerance_margin, tolerances
+from ..problem.system import Problem, System, assemble, kept, tolerance_margin, tolerances
 from ..threads import one_thread
 
 
@@ -127,22 +126,32 @@ def result_message(status: Status, tasks: tuple[TaskError, ...], iterations: int
     missed = missed_targets(tasks)
     targets = sum(not task.preference for task in tasks)
     if not missed:
-        every = "target" if targets == 1 else f"all {targets} targets"
-        text = f"{every} reached" if targets else "nothing to reach" if tasks else "nothing to solve"
+        nothing = Message("nothing to reach") if tasks else Message("nothing to solve")
+        text = counted(targets, "target reached", "all {count} targets reached") if targets else nothing
     else:
         worst = sorted(missed, key=lambda task: -task.error)[:3]
-        amounts = ", ".join(
-            f"{task.name} by "
-            + (angle_text if task.angular else length_text)(task.error)
-            + (f" ({task.why.why()})" if task.why is not None else "")
-            for task in worst
+        text = Message(
+            "{count} of {targets} targets missed: {names}",
+            count=len(missed),
+            targets=targets,
+            names=Joined(", ", map(_miss, worst)),
         )
-        text = f"{len(missed)} of {targets} targets missed: {amounts}"
+    parts = [text]
     if status is Status.MAX_ITERATIONS:
-        text += f"; stopped after {iterations} iterations while still moving"
+        parts.append(
+            Message("stopped after {iterations} iterations while still moving", iterations=iterations)
+        )
     if status is Status.CANCELLED:
-        text += "; cancelled"
-    return text
+        parts.append(Message("cancelled"))
+    return Joined("; ", parts)
+
+
+def _miss(task: TaskError) -> Message:
+    """By how much a task is missed, and why."""
+    amount = (angle_text if task.angular else length_text)(task.error)
+    if task.why is None:
+        return Message("{effector} by {amount}", effector=task.name, amount=amount)
+    return Message("{effector} by {amount} ({why})", effector=task.name, amount=amount, why=task.why.why())
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -183,12 +192,18 @@ def check_one_pose(who: str, problem: Problem, pose: Pose) -> None:
     """Raise `IKError` unless problem and pose are of one frame; `who` names the caller in the message."""
     for given, kind in ((problem, Problem), (pose, Pose)):
         if not isinstance(given, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise IKError(f"{who} takes a Problem and a Pose, got {given!r:.60}")
+            raise IKError("{who} takes a Problem and a Pose, got {given!r:.60}", who=who, given=given)
     if pose.frames:
-        raise IKError(f"{who} starts from one pose, got leading axes {pose.frames}: see solve_sequence")
+        raise IKError(
+            "{who} starts from one pose, got leading axes {frames}: see solve_sequence",
+            who=who,
+            frames=pose.frames,
+        )
     if problem.frames not in (None, 1):
         raise IKError(
-            f"the targets have {problem.frames} frames, the pose 1; {who} takes one frame at a time"
+            "the targets have {frames} frames, the pose 1; {who} takes one frame at a time",
+            frames=problem.frames,
+            who=who,
         )
 
 
@@ -237,6 +252,10 @@ def _solved(
     if options.differential:
         return _by_rule(system, pose, start, options, callback)
     energy = Energy(system, start, posture=options.preferred_pose)
+    if options.preferred_pose and kept(system, start).all():
+        state = energy.at(energy.preferred / energy.weight)
+        values = system.recorded_or(state.values)
+        return _solution(system, pose, values, True, False, 0, [state.squares], options)
     searched = options if far else replace(options, restarts=0)
     tolerance = tolerances(system, options)
     found = yield from searching(energy, energy.unwound(start), searched, tolerance, callback, far=far)

@@ -113,11 +113,16 @@ class Tracker:
             weighty = [number for number, task in enumerate(tasks) if task.weight > 0.0]
             if len(targets) not in (0, len(weighty)):
                 labels = ", ".join(tasks[number].label for number in weighty)
-                raise IKError(f"{len(targets)} targets for {len(weighty)} tasks ({labels})")
+                raise IKError(
+                    "{count} targets for {count_2} tasks ({labels})",
+                    count=len(targets),
+                    count_2=len(weighty),
+                    labels=labels,
+                )
             moved = dict(zip(weighty, targets, strict=False))
         for number, target in moved.items():
             tasks[number] = tasks[number].moved(target)
-        problem = Problem(self._problem.skeleton, tasks)
+        problem = replace(self._problem, tasks=tasks)
         if weights:
             self._taken = None
             return problem, assemble(problem, self._pose[None])
@@ -127,6 +132,8 @@ class Tracker:
         """Position of the task with a name."""
         labels = [task.label for task in self._problem.tasks]
         if labels.count(name) != 1:
-            what = "several tasks are" if name in labels else "no task is"
-            raise IKError(f"{what} called {name!r}; there are {', '.join(labels)}")
+            names = ", ".join(labels)
+            if name in labels:
+                raise IKError("several tasks are called {name!r}; there are {names}", name=name, names=names)
+            raise IKError("no task is called {name!r}; there are {names}", name=name, names=names)
         return labels.index(name)

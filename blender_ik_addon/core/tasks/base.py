@@ -32,12 +32,16 @@ from ..arrays import (
     usable,
 )
 from ..errors import IKError
+from ..messages import Message
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism
 from ..model.rotation import matrix_from_quat
 from ..model.skeleton import Skeleton
 
 ROTATION_TOLERANCE: Final = 1e-4
 """Largest deviation of a target orientation from orthonormal [1]."""
+
+UNIT_ROUNDING: Final = 4.0 * float(np.finfo(np.float64).eps)
+"""Difference from 1 [1] that rounding leaves of a direction's length."""
 
 ORIGIN: Final = frozen(np.zeros(3))
 PLAIN_AXES: Final = frozen(np.eye(3))
@@ -50,7 +54,7 @@ class ArrayField:
 
     tail: tuple[int | None, ...] = ()
     """Its shape; None stands for any length."""
-    takes = ""
+    takes: str = ""
     """What else it takes, for messages."""
     by_frame = False
     """Whether it may have a frame axis before that."""
@@ -60,6 +64,10 @@ class ArrayField:
     def __init__(self, *tail: int | None, **given: Any) -> None:
         """Describe the field where it differs: `tail` in positions, `by_frame` and `default` by name."""
         vars(self).update(given, tail=tail or self.tail)
+
+    def __repr__(self) -> str:
+        """Return what signatures show as the default."""
+        return "..."
 
     def __set_name__(self, _owner: type, name: str) -> None:
         self._name = name
@@ -91,7 +99,7 @@ class ArrayField:
         try:
             array = frozen(given)
         except IKError as error:
-            raise IKError(f"{where}: {error}") from None
+            raise IKError("{where}: {error}", where=where, error=error.message) from None
         array = self._converted(array)
         more = array.ndim - len(self.tail)
         if more not in range(self.by_frame + 1) or any(
@@ -100,12 +108,24 @@ class ArrayField:
             sizes = ["n" if size is None else str(size) for size in self.tail]
             shapes = [sizes, ["F", *sizes]] if self.by_frame else [sizes]
             wanted = " or ".join(f"({', '.join(each)}{',' * (len(each) == 1)})" for each in shapes)
-            raise IKError(f"{where} has shape {np.shape(given)}, wanted {wanted}{self.takes}")
+            raise IKError(
+                "{where} has shape {given}, wanted {wanted}{takes}",
+                where=where,
+                given=np.shape(given),
+                wanted=wanted,
+                takes=self.takes,
+            )
+        if more and not len(array):
+            raise IKError(
+                "{where} has shape {given}: no frames, wanted at least one",
+                where=where,
+                given=np.shape(given),
+            )
         known = array
         if not usable(array):
             known = array[~gaps(array)] if more else array
             if not known.size or not usable(known):
-                raise IKError(f"{where} {fault(array)}")
+                raise IKError("{where} {array}", where=where, array=fault(array))
         return self._normal(where, array, known)
 
     def _converted(self, array: FloatArray) -> FloatArray:
@@ -121,7 +141,7 @@ class PlaceField(ArrayField):
     """A point of space, (3,) [m]."""
 
     tail = (3,)
-    takes = ", or matrices (4, 4)"
+    takes = Message(", or matrices (4, 4)")
     by_frame = True
 
     def _converted(self, array: FloatArray) -> FloatArray:
@@ -142,15 +162,17 @@ class DirectionField(ArrayField):
 
     def _normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
         if (lengths(known) == 0.0).any():
-            raise IKError(f"{where} is zero, it must have a direction")
-        return frozen(array / lengths(array)[..., None])
+            raise IKError("{where} is zero, it must have a direction", where=where)
+        sizes = lengths(array)[..., None]
+        # What has been normalised stays as it is, to the last digit.
+        return frozen(array / np.where(np.abs(sizes - 1.0) <= UNIT_ROUNDING, 1.0, sizes))
 
 
 class OrientationField(ArrayField):
     """A rotation matrix (3, 3)."""
 
     tail = (3, 3)
-    takes = ", quaternions (4,), w first, or matrices (4, 4)"
+    takes = Message(", quaternions (4,), w first, or matrices (4, 4)")
     by_frame = True
 
     def _converted(self, array: FloatArray) -> FloatArray:
@@ -164,7 +186,7 @@ class OrientationField(ArrayField):
         rotations = known[..., :3, :3]
         off = np.abs(np.swapaxes(rotations, -1, -2) @ rotations - PLAIN_AXES).max()
         if off > ROTATION_TOLERANCE or (np.linalg.det(rotations) < 0.0).any():
-            raise IKError(f"{where} is not a rotation matrix")
+            raise IKError("{where} is not a rotation matrix", where=where)
         return array
 
 
@@ -172,7 +194,7 @@ class FrameField(OrientationField):
     """A matrix (4, 4) of a rotation and an offset [m]."""
 
     tail = (4, 4)
-    takes = ", or places and quaternions (7,)"
+    takes = Message(", or places and quaternions (7,)")
 
     def _converted(self, array: FloatArray) -> FloatArray:
         if array.ndim not in (1, 2) or array.shape[-1] != 7:
@@ -185,7 +207,7 @@ class FrameField(OrientationField):
     def _normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
         super()._normal(where, array, known)
         if (np.abs(known[..., 3, :] - BOTTOM) > ROTATION_TOLERANCE).any():
-            raise IKError(f"{where}: the last row of a matrix must be 0, 0, 0, 1")
+            raise IKError("{where}: the last row of a matrix must be 0, 0, 0, 1", where=where)
         return array
 
 
@@ -205,7 +227,7 @@ def _are_matrices(array: FloatArray) -> bool:
 
 def gaps(by_frame: FloatArray) -> BoolArray:
     """Frames in which a field (F, ...) has a number that is NaN, (F,)."""
-    return np.asarray(np.isnan(by_frame).reshape(len(by_frame), -1).any(axis=1), dtype=np.bool_)
+    return np.asarray(np.isnan(by_frame).any(axis=tuple(range(1, by_frame.ndim))), dtype=np.bool_)
 
 
 ALL_AXES: Final = (True, True, True)
@@ -258,7 +280,12 @@ class Task(ABC):
         for name, count in counts[1:]:
             if count != counts[0][1]:
                 raise IKError(
-                    f"{self.label}: {counts[0][0]} has {counts[0][1]} frames, but {name} has {count}"
+                    "{label}: {counts} has {counts_2} frames, but {name} has {count}",
+                    label=self.label,
+                    counts=counts[0][0],
+                    counts_2=counts[0][1],
+                    name=name,
+                    count=count,
                 )
 
     def __repr__(self) -> str:
@@ -354,7 +381,12 @@ class Task(ABC):
         self.arrays[self.target_field].__set__(moved, target)
         moved.__post_init__()
         if moved.frames is not None and self.frames is None:
-            raise IKError(f"{self.label}: {self.target_field} has {moved.frames} frames, wanted one")
+            raise IKError(
+                "{label}: {target_field} has {frames} frames, wanted one",
+                label=self.label,
+                target_field=self.target_field,
+                frames=moved.frames,
+            )
         return moved
 
     def _copy(self) -> Self:
@@ -507,14 +539,14 @@ def filled(by_frame: FloatArray) -> FloatArray:
 def with_frames(arrays: Sequence[FloatArray], dimensions: int) -> list[FloatArray]:
     """Arrays of tasks, with or without a frame axis before so many others, all with it, F or 1 long."""
     with_axis = [filled(array) if array.ndim > dimensions else array[None] for array in arrays]
-    frames = max(len(array) for array in with_axis)
+    frames = next((len(array) for array in with_axis if len(array) != 1), 1)
     return [np.broadcast_to(array, (frames, *array.shape[1:])) for array in with_axis]
 
 
 def check_axes(label: str, axes: Sequence[bool]) -> None:
     """Raise `IKError` unless at least one of three axes is on."""
     if len(axes) != 3 or not any(axes):
-        raise IKError(f"{label}: at least one of three axes must be on, got {axes}")
+        raise IKError("{label}: at least one of three axes must be on, got {axes}", label=label, axes=axes)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

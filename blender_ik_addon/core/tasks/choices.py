@@ -41,23 +41,38 @@ class OneOf(Task):
         object.__setattr__(self, "alternatives", tuple(self.alternatives))
         super().__post_init__()
         if len(self.alternatives) < 2:
-            raise IKError(f"{self.label}: wanted at least two alternatives, got {len(self.alternatives)}")
+            raise IKError(
+                "{label}: wanted at least two alternatives, got {count}",
+                label=self.label,
+                count=len(self.alternatives),
+            )
         for other in self.alternatives:
             if not isinstance(other, Task) or other.parts != (other,) or isinstance(other, OneOf):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise IKError(f"{self.label}: {type(other).__name__} cannot be an alternative")
+                raise IKError(
+                    "{label}: {type} cannot be an alternative", label=self.label, type=type(other).__name__
+                )
             if other.angular != self.alternatives[0].angular:
                 raise IKError(
-                    f"{self.label}: {self.alternatives[0].label} and {other.label} cannot be compared: "
-                    "one is an angle, the other a length"
+                    "{label}: {first} and {second} cannot be compared: one is an angle, the other a length",
+                    label=self.label,
+                    first=self.alternatives[0].label,
+                    second=other.label,
                 )
             if other.given is not None:
                 raise IKError(
-                    f"{self.label}: {other.label} has frames without a target, alternatives need one"
+                    "{label}: {label_2} has frames without a target, alternatives need one",
+                    label=self.label,
+                    label_2=other.label,
                 )
         check_number(f"{self.label}: margin", self.margin, 0.0)
         counts = [other.frames for other in self.alternatives if other.frames not in (None, 1)]
         if len(set(counts)) > 1:
-            raise IKError(f"{self.label}: alternatives have {counts[0]} and {counts[1]} frames")
+            raise IKError(
+                "{label}: alternatives have {counts} and {counts_2} frames",
+                label=self.label,
+                counts=counts[0],
+                counts_2=counts[1],
+            )
 
     @property
     def angular(self) -> bool:  # type: ignore[override]
@@ -106,7 +121,12 @@ class OneOf(Task):
         """The same task with other targets, one for each alternative along the first axis."""
         count = len(self.alternatives)
         if len(target) != count:
-            raise IKError(f"{self.label}: got {len(target)} targets for {count} alternatives")
+            raise IKError(
+                "{label}: got {count} targets for {count_2} alternatives",
+                label=self.label,
+                count=len(target),
+                count_2=count,
+            )
         pairs = zip(self.alternatives, target, strict=True)
         return replace(self, alternatives=tuple(other.moved(own) for other, own in pairs))
 

@@ -160,7 +160,9 @@ class ReachCarried(ReachPoint):
         """Raise `IKError` when a joint does not exist, or carries a place for itself."""
         joint, carrier = self.joints(skeleton)
         if joint == carrier:
-            raise IKError(f"{self.label}: a joint cannot carry the place where it should be itself")
+            raise IKError(
+                "{label}: a joint cannot carry the place where it should be itself", label=self.label
+            )
 
 
 class CarriedRows(PlaceRows, of=ReachCarried):
@@ -311,7 +313,12 @@ class OnPlane(JointTask):
         super().__post_init__()
         check_number(f"{self.label}: offset", self.offset)
         if self.side not in tuple(Side):
-            raise IKError(f"{self.label}: side must be one of {', '.join(Side)}, got {self.side!r}")
+            raise IKError(
+                "{label}: side must be one of {names}, got {side!r}",
+                label=self.label,
+                names=', '.join(Side),
+                side=self.side,
+            )
         object.__setattr__(self, "side", Side(self.side))
 
     @property
@@ -419,21 +426,27 @@ class Balance(Task):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.masses < 0.0).any():
-            raise IKError(f"{self.label}: masses must be at least 0, one for each joint")
+            raise IKError("{label}: masses must be at least 0, one for each joint", label=self.label)
         if not self.masses.sum() > 0.0:
-            raise IKError(f"{self.label}: there is no mass: at least one joint must have some")
+            raise IKError("{label}: there is no mass: at least one joint must have some", label=self.label)
         if self.axes is not None:
             check_axes(self.label, self.axes)
         if len(self.centres) not in (0, len(self.masses)):
             raise IKError(
-                f"{self.label}: centres has shape {self.centres.shape}, wanted ({len(self.masses)}, 3)"
+                "{label}: centres has shape {shape}, wanted ({count}, 3)",
+                label=self.label,
+                shape=self.centres.shape,
+                count=len(self.masses),
             )
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when the masses are not those of the skeleton."""
         if len(self.masses) != skeleton.posed_joints:
             raise IKError(
-                f"{self.label}: {len(self.masses)} masses for {skeleton.posed_joints} joints of the skeleton"
+                "{label}: {count} masses for {joints} joints of the skeleton",
+                label=self.label,
+                count=len(self.masses),
+                joints=skeleton.posed_joints,
             )
 
     def joints(self, skeleton: Skeleton) -> list[int]:

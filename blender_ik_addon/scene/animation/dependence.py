@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from bpy.types import ID, Object
 
 from ...core.errors import IKError
+from ...core.messages import Joined, Message
 from .fcurves import animated_channels, driven_channels
 
 _USES_GEOMETRY: Final = frozenset({'CLAMP_TO', 'FOLLOW_PATH', 'GEOMETRY_ATTRIBUTE', 'SHRINKWRAP'})
@@ -35,13 +36,18 @@ def check_independence(label: str, target: Object, armature_object: Object) -> N
     """Refuse a target that moves when the armature that follows it is posed (IKError: by which links)."""
     if target == armature_object:
         raise IKError(
-            f"effector {label!r}: its target is the armature {target.name!r} itself. "
-            "Choose another object, or make an empty"
+            "effector {label!r}: its target is the armature {target!r} itself. Choose another object, or "
+            "make an empty",
+            label=label,
+            target=target.name,
         )
     if links := dependence(target, armature_object):
         raise IKError(
-            f"effector {label!r}: its target {target.name!r} depends on the armature that follows it "
-            f"({', '.join(links)}). Break that link (Alt P clears a parent), or choose another target"
+            "effector {label!r}: its target {target!r} depends on the armature that follows it "
+            "({names}). Break that link (Alt P clears a parent), or choose another target",
+            label=label,
+            target=target.name,
+            names=Joined(", ", links),
         )
 
 
@@ -69,7 +75,7 @@ def _links(start: _Use, block: ID, *, posed: bool) -> tuple[str, ...]:
             return ()
         seen.add(use[1:])
         for further in _uses(use):
-            link = f"{further.how} {further.used.name!r}"
+            link = Message("{how} {name!r}", how=further.how, name=further.used.name)
             if further.used == block and (further.posed or not posed):
                 return (link,)
             if rest := search(further):
@@ -88,7 +94,11 @@ def _uses(use: _Use) -> Iterator[_Use]:
         return
     if block.parent is not None:
         on_shape = block.parent_type in {'VERTEX', 'VERTEX_3'} or block.parent.type == 'CURVE'
-        how = f"parented to bone {block.parent_bone!r} of" if block.parent_type == 'BONE' else "parented to"
+        how = (
+            Message("parented to bone {parent_bone!r} of", parent_bone=block.parent_bone)
+            if block.parent_type == 'BONE'
+            else Message("parented to")
+        )
         # The kind Armature of parents deforms shapes.
         posed = block.parent_type != 'OBJECT' and (block.parent_type != 'ARMATURE' or shape)
         yield _Use(how, block.parent, on_shape, posed)
@@ -98,10 +108,10 @@ def _uses(use: _Use) -> Iterator[_Use]:
             for name, prop in modifier.bl_rna.properties.items():
                 used = getattr(modifier, name) if prop.type == 'POINTER' else None
                 if isinstance(used, Object):
-                    yield _Use(f"deformed ({modifier.type}) by", used, True)
+                    yield _Use(Message("deformed ({type}) by", type=modifier.type), used, True)
         for data in (block.data, getattr(block.data, "shape_keys", None)):
             if data is not None:
-                yield _Use("of the shape", data)
+                yield _Use(Message("of the shape"), data)
 
 
 def _drivers(block: ID, beginnings: tuple[str, ...]) -> Iterator[_Use]:
@@ -114,7 +124,7 @@ def _drivers(block: ID, beginnings: tuple[str, ...]) -> Iterator[_Use]:
             for used in variable.targets:
                 plain = variable.type == 'SINGLE_PROP' and _is_plain(used.id, used.data_path)
                 if used.id is not None and not plain:
-                    yield _Use("driven by", used.id)
+                    yield _Use(Message("driven by"), used.id)
 
 
 def _is_plain(block: Any, path: str) -> bool:
@@ -141,4 +151,4 @@ def _constraint_targets(obj: Object, *, of_bones: bool) -> Iterator[_Use]:
         for used in (*targets, *(each.target for each in getattr(constraint, "targets", ()))):
             # A constraint between bones of one armature leads to no other object.
             if used is not None and used != obj:
-                yield _Use(f"constrained ({constraint.type}) to", used, on_shape)
+                yield _Use(Message("constrained ({type}) to", type=constraint.type), used, on_shape)

@@ -11,8 +11,9 @@ Blender reference outlives a call.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +23,8 @@ import numpy.typing as npt
 
 from ...core.arrays import BoolArray, FloatArray, frozen
 from ...core.errors import IKError
+from ...core.keys import BezierCurve
+from ...core.messages import Joined, Message
 from ..compat import new_grouped_curve
 from ..reports import in_a_row
 
@@ -81,6 +84,10 @@ class ChannelKeys:
     """(F,), in the property's own unit: [m], [rad] or none."""
     group: str = ""
     """Name of the channel group of a new F-curve, as a rule the bone; empty for none."""
+    curve: BezierCurve | None = None
+    """Keys with handles in place of the values."""
+    repeat: str = ""
+    """How the keys are repeated before and after, as by a Cycles modifier; empty to leave that as it is."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", frozen(self.values))
@@ -112,19 +119,60 @@ def own_strip(action: bpy.types.Action) -> Any:
     return strips[0] if strips else None
 
 
-def own_channelbag(obj: bpy.types.Object) -> Any:
-    """Return the F-curves of the slot that the object plays; None where there are none yet."""
-    animation = obj.animation_data
-    if animation is None or animation.action is None or animation.action_slot is None:
+def nla_strip(obj: bpy.types.Object, name: str) -> Any:
+    """Return the NLA strip of an object with a name; None where there is none."""
+    tracks: Any = () if obj.animation_data is None else obj.animation_data.nla_tracks
+    return next((strip for track in tracks for strip in track.strips if strip.name == name), None)
+
+
+def player_of(obj: bpy.types.Object, strip: str = "") -> Any:
+    """Return what plays an action and its slot: the animation of an object, or one of its NLA strips."""
+    return nla_strip(obj, strip) if strip else obj.animation_data
+
+
+def own_channelbag(obj: bpy.types.Object, strip: str = "") -> Any:
+    """Return the F-curves of the slot that the object plays; None where there are none yet.
+
+    Args:
+        obj: The object.
+        strip: Name of the NLA strip whose slot is meant; empty for the object's own action.
+    """
+    player = player_of(obj, strip)
+    if player is None or player.action is None or player.action_slot is None:
         return None
-    strip = own_strip(animation.action)
-    return None if strip is None else strip.channelbag(animation.action_slot)
+    keys = own_strip(player.action)
+    return None if keys is None else keys.channelbag(player.action_slot)
 
 
-def own_curves(obj: bpy.types.Object) -> dict[Channel, bpy.types.FCurve]:
-    """Return the F-curves that the object's action moves it with. For use within one call only."""
-    channelbag = own_channelbag(obj)
+def own_curves(obj: bpy.types.Object, strip: str = "") -> dict[Channel, bpy.types.FCurve]:
+    """Return the F-curves of `own_channelbag` by channel. For use within one call only."""
+    channelbag = own_channelbag(obj, strip)
     return {} if channelbag is None else {(c.data_path, c.array_index): c for c in channelbag.fcurves}
+
+
+def action_curves(action: Any) -> dict[Channel, bpy.types.FCurve]:
+    """Return the F-curves of the first slot of an action that moves an object. For use within one call."""
+    strip = own_strip(action)
+    slot = next((slot for slot in action.slots if slot.target_id_type in {"OBJECT", "UNSPECIFIED"}), None)
+    channelbag = None if strip is None or slot is None else strip.channelbag(slot)
+    return {} if channelbag is None else {(c.data_path, c.array_index): c for c in channelbag.fcurves}
+
+
+def new_action(name: str, obj: bpy.types.Object, frames: FloatArray, keys: Iterable[ChannelKeys]) -> Any:
+    """Return a new action with keys (F,) for channels of an object, which does not play it.
+
+    A channel that never changes gets one key.
+    """
+    action: Any = bpy.data.actions.new(name)
+    slot = action.slots.new(obj.id_type, obj.name)
+    strip = action.layers.new("Layer").strips.new(type="KEYFRAME")
+    channelbag = strip.channelbag(slot, ensure=True)
+    for own in keys:
+        count = 1 if (own.values == own.values[0]).all() else len(own.values)
+        curve = new_curve(channelbag, own)
+        assign_keys(curve, new_keys(frames[:count], own.values[:count]))
+        curve.update()
+    return action
 
 
 def animated_channels(obj: bpy.types.Object) -> set[Channel]:
@@ -145,17 +193,19 @@ def driven_channels(obj: bpy.types.Object) -> set[Channel]:
     return {(d.data_path, d.array_index) for d in obj.animation_data.drivers if not d.mute}
 
 
-def other_players(obj: bpy.types.Object) -> list[str]:
+def other_players(obj: bpy.types.Object, strip: str = "") -> list[str]:
     """Name the other objects that play the object's action slot: themselves, in the NLA or by a constraint.
+
+    With the name of an NLA strip of the object, those that play the slot of that.
 
     `ActionSlot.users` would tell, but Blender 4.5 to 5.2 crash in it where an armature object of the file has
     no pose: one that is in no view layer, or was just loaded.
     """
-    animation = obj.animation_data
-    if animation is None or animation.action_slot is None:
+    player = player_of(obj, strip)
+    if player is None or player.action_slot is None:
         return []
     others = [other for other in bpy.data.objects if other != obj]
-    return sorted(other.name for other in others if animation.action_slot in _slots(other))
+    return sorted(other.name for other in others if player.action_slot in _slots(other))
 
 
 def _slots(obj: bpy.types.Object) -> list[Any]:
@@ -270,25 +320,90 @@ def new_keys(
     return keys
 
 
-def check_keyable(obj: bpy.types.Object) -> None:
-    """Refuse an object whose action cannot be written (IKError: either is linked, or in NLA tweak mode)."""
+def constant_keys(frame: float, value: float) -> KeyArrays:
+    """Return the one key of a curve that is constant.
+
+    It holds its value until the next key: a bake of later frames, which sets that, changes nothing before.
+    """
+    return new_keys(np.array([frame]), np.array([value]), "CONSTANT")
+
+
+def bezier_keys(curve: BezierCurve) -> KeyArrays:
+    """Return keys with the handles of a curve, both of a key in line."""
+    if len(curve.keys) == 1:
+        return constant_keys(*curve.keys[0].tolist())
+    keys = dict(new_keys(curve.keys[:, 0], curve.keys[:, 1], "BEZIER"))
+    for side, points in (("left", curve.left), ("right", curve.right)):
+        keys[f"handle_{side}"] = points.astype(np.float32)
+        attribute = f"handle_{side}_type"
+        properties: Any = bpy.types.Keyframe.bl_rna.properties
+        keys[attribute] = np.full_like(keys[attribute], properties[attribute].enum_items["ALIGNED"].value)
+    return keys
+
+
+def read_curve(curve: bpy.types.FCurve, first: float, last: float) -> BezierCurve:
+    """Return the keys of a curve from one frame to another with their handles."""
+    keys = read_keys(curve)
+    frames = keys["co"][:, 0]
+    own = (frames > first - KEY_DISTANCE) & (frames < last + KEY_DISTANCE)
+    return BezierCurve(keys["co"][own], keys["handle_left"][own], keys["handle_right"][own])
+
+
+def check_keyable(obj: bpy.types.Object, *, own_action: bool = True) -> None:
+    """Refuse an object whose action cannot be written (IKError: either is linked, or in NLA tweak mode).
+
+    Where another action is written than its own one, `own_action` is False.
+    """
     if not obj.is_editable:
         raise IKError(
-            f"object {obj.name!r} is linked and cannot be keyed: "
-            "make a library override of it (Object > Library Override > Make) or make it local"
+            "object {obj!r} is linked and cannot be keyed: make a library override of it (Object > "
+            "Library Override > Make) or make it local",
+            obj=obj.name,
         )
     animation = obj.animation_data
     if animation is None:
         return
     if animation.use_tweak_mode:
-        raise IKError(f"{obj.name!r} is in NLA tweak mode: leave it (Tab in the NLA editor) before baking")
-    action = animation.action
-    if action is not None and not action.is_editable:
-        origin = f"linked from {action.library.filepath}" if action.library else "not editable"
         raise IKError(
-            f"action {action.name!r} of {obj.name!r} is {origin}: make it local "
-            "(Object > Relations > Make Local), or unlink it so that a new action is made"
+            "{obj!r} is in NLA tweak mode: leave it (Tab in the NLA editor) before baking", obj=obj.name
         )
+    action = animation.action
+    if own_action and action is not None and not action.is_editable:
+        origin = (
+            Message("linked from {filepath}", filepath=action.library.filepath)
+            if action.library
+            else Message("not editable")
+        )
+        raise IKError(
+            "action {action!r} of {obj!r} is {origin}: make it local (Object > Relations > Make Local), "
+            "or unlink it so that a new action is made",
+            action=action.name,
+            obj=obj.name,
+            origin=origin,
+        )
+
+
+def insert_keys(obj: bpy.types.Object, channel: Channel, values: Mapping[float, float], group: str) -> None:
+    """Insert eased keys, frame -> value, among those of a channel; make action and F-curve as needed."""
+    curve = own_curves(obj).get(channel)
+    if curve is None:
+        channelbag = ensure_channelbag(obj, f"{obj.name} Action")
+        curve = new_curve(channelbag, ChannelKeys(*channel, np.empty(0), group))
+    frames = np.array(sorted(values))
+    new = new_keys(frames, np.array([values[frame] for frame in frames.tolist()]), "BEZIER")
+    old = read_keys(curve)
+    kept = np.abs(old["co"][:, :1] - frames).min(axis=1, initial=np.inf) > KEY_DISTANCE
+    order = np.argsort(np.concatenate([old["co"][kept, 0], frames]))
+    assign_keys(curve, {name: np.concatenate([old[name][kept], new[name]])[order] for name in new})
+    curve.update()
+
+
+def remove_curves(obj: bpy.types.Object, channels: Iterable[Channel]) -> None:
+    """Remove F-curves of an object."""
+    channelbag, curves = own_channelbag(obj), own_curves(obj)
+    for channel in channels:
+        if channel in curves:
+            channelbag.fcurves.remove(curves[channel])
 
 
 def holds_samples(curve: bpy.types.FCurve) -> bool:
@@ -296,17 +411,46 @@ def holds_samples(curve: bpy.types.FCurve) -> bool:
     return len(curve.sampled_points) > 0
 
 
-def ensure_channelbag(obj: bpy.types.Object, action_name: str) -> bpy.types.ActionChannelbag:
-    """Return the F-curves of the object's slot; make animation data, action, slot, layer, strip as needed."""
-    animation: Any = obj.animation_data or obj.animation_data_create()
+def has_keys_outside(curve: bpy.types.FCurve, first: float, last: float) -> bool:
+    """Whether the F-curve has keys before a frame or after another."""
+    frames = read_keys(curve)["co"][:, 0]
+    return bool(((frames < first - KEY_DISTANCE) | (frames > last + KEY_DISTANCE)).any())
+
+
+def other_modifiers(curve: bpy.types.FCurve) -> list[bpy.types.FModifier]:
+    """Return the modifiers of an F-curve that are not Cycles: these change nothing between keys."""
+    return [modifier for modifier in curve.modifiers if modifier.type != 'CYCLES']
+
+
+def _plays_within(modifier: Any, first: float, last: float) -> bool:
+    """Whether a modifier may change what plays from one frame to another."""
+    elsewhere = modifier.frame_end < first or modifier.frame_start > last
+    return not (modifier.mute or (modifier.use_restricted_range and elsewhere))
+
+
+def repeat_keys(curve: bpy.types.FCurve, mode: str) -> None:
+    """Let the keys of an F-curve that has no modifiers but Cycles repeat before and after, without end."""
+    modifiers = curve.modifiers
+    cycles: Any = modifiers[0] if len(modifiers) else modifiers.new('CYCLES')
+    cycles.mode_before = cycles.mode_after = mode
+    cycles.cycles_before = cycles.cycles_after = 0
+    cycles.mute = cycles.use_restricted_range = cycles.use_influence = False
+
+
+def ensure_channelbag(obj: bpy.types.Object, action_name: str, strip: str = "") -> bpy.types.ActionChannelbag:
+    """Return the F-curves of the object's slot; make animation data, action, slot, layer, strip as needed.
+
+    With the name of an NLA strip, which is there, those of its slot.
+    """
+    animation: Any = player_of(obj, strip) or obj.animation_data_create()
     if animation.action is None:
         animation.action = bpy.data.actions.new(action_name)
     action = animation.action
     if animation.action_slot is None:  # always a new one: a slot that is there may be another object's
         animation.action_slot = action.slots.new(obj.id_type, obj.name)
     layer = action.layers[0] if action.layers else action.layers.new("Layer")
-    strip: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
-    return strip.channelbag(animation.action_slot, ensure=True)
+    keys: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
+    return keys.channelbag(animation.action_slot, ensure=True)
 
 
 def new_curve(channelbag: Any, keys: ChannelKeys) -> bpy.types.FCurve:
@@ -319,20 +463,34 @@ def new_curve(channelbag: Any, keys: ChannelKeys) -> bpy.types.FCurve:
 
 @dataclass(frozen=True)
 class CurveState:
-    """An F-curve as plain data, but for its modifiers."""
+    """An F-curve as plain data, but for the control points of its modifiers."""
 
     keys: KeyArrays
     group: str
     settings: Mapping[str, Any]
+    modifiers: tuple[Mapping[str, Any], ...]
+    """Properties of each modifier."""
 
     @classmethod
     def read(cls, curve: bpy.types.FCurve) -> "CurveState":
         """Read a curve that holds keys."""
         group = "" if curve.group is None else curve.group.name
-        return cls(read_keys(curve), group, {name: getattr(curve, name) for name in _CURVE_SETTINGS})
+        settings = {name: getattr(curve, name) for name in _CURVE_SETTINGS}
+        modifiers = tuple(
+            {
+                prop.identifier: getattr(modifier, prop.identifier)
+                for prop in modifier.bl_rna.properties
+                if prop.type in {'BOOLEAN', 'INT', 'FLOAT', 'ENUM'}
+                and not (prop.is_readonly or getattr(prop, "is_array", False))
+            }
+            for modifier in curve.modifiers
+        )
+        return cls(read_keys(curve), group, settings, modifiers)
 
     def write(self, channelbag: Any, channel: Channel) -> bpy.types.FCurve:
         """Write keys and settings into the curve of a channel, a new one where there is none.
+
+        Modifiers that it has got since are removed; those of before are there still.
 
         Handles stay where they are until `FCurve.update`.
         """
@@ -342,14 +500,19 @@ class CurveState:
             curve = new_curve(channelbag, ChannelKeys(path, index, np.empty(0), self.group))
         for name, value in self.settings.items():
             setattr(curve, name, value)
+        for modifier in list(curve.modifiers)[len(self.modifiers) :]:
+            curve.modifiers.remove(modifier)
+        for modifier, properties in zip(curve.modifiers, self.modifiers, strict=False):
+            for name, value in properties.items():
+                if getattr(modifier, name) != value:
+                    setattr(modifier, name, value)
         assign_keys(curve, self.keys)
         return curve
 
 
-def _merged_keys(old: KeyArrays, new: KeyArrays) -> tuple[KeyArrays, int]:
-    """Replace the old keys in the range of the new ones; return the keys, and how many were replaced."""
+def _merged_keys(old: KeyArrays, new: KeyArrays, first: float, last: float) -> tuple[KeyArrays, int]:
+    """Replace the old keys from a frame to another; return the keys, and how many were replaced."""
     frames = old["co"][:, 0]
-    first, last = new["co"][[0, -1], 0]
     before, after = frames < first - KEY_DISTANCE, frames > last + KEY_DISTANCE
     merged = {name: np.concatenate([old[name][before], new[name], old[name][after]]) for name in new}
     return merged, int(np.count_nonzero(~(before | after)))
@@ -378,71 +541,95 @@ def write_keys(
     *,
     interpolation: str = "LINEAR",
     breakdowns: BoolArray | None = None,
+    strip: str = "",
 ) -> WriteResult:
     """Write keys into the object's own action slot, in bulk; make action and slot where there is none.
 
     Keys of the written channels from the first frame to the last are replaced; keys outside, and all other
-    channels, slots and actions stay.
+    channels, slots and actions stay. Modifiers of the written curves that would change what plays there are
+    muted.
 
     Args:
         armature_object: The object whose action is written; the data paths start from it.
         frames: (F,) increasing [frames].
-        channel_keys: Channels with (F,) values each, every channel once.
-        interpolation: From each key to the next.
+        channel_keys: Channels with (F,) values each, or with curves of their own in these frames; every
+            channel once.
+        interpolation: From each key to the next; curves are Bézier curves.
         breakdowns: Which keys are breakdowns, (F,); none by default.
+        strip: Name of an NLA strip whose slot is written instead.
 
     Raises:
         IKError: See `check_keyable`; or a curve holds samples. Nothing is changed then.
     """
     times = np.asarray(frames, dtype=np.float64)
     check_keyable(armature_object)
-    curves = own_curves(armature_object)
+    curves = own_curves(armature_object, strip)
     present = [keys.channel for keys in channel_keys if keys.channel in curves]
     if sampled := [channel for channel in present if holds_samples(curves[channel])]:
         raise IKError(
-            f"{_listed(sampled)} of {armature_object.name!r} hold samples, not keys: turn them into keys "
-            "(Graph Editor: Key > Samples to Keys) or delete them"
+            "{sampled} of {armature!r} hold samples, not keys: turn them into keys (Graph Editor: "
+            "Key > Samples to Keys) or delete them",
+            sampled=_listed(sampled),
+            armature=armature_object.name,
         )
     driven = driven_channels(armature_object)
     not_written = driven | {channel for channel in present if is_locked(curves[channel])}
     written = [keys for keys in channel_keys if keys.channel not in not_written]
     skipped = tuple(keys.channel for keys in channel_keys if keys.channel in not_written)
     played = [channel for channel in present if channel not in not_written]
-    notes = {
-        "not keyed, a driver decides them": [channel for channel in skipped if channel in driven],
-        "not keyed, their F-curves or groups are locked": [c for c in skipped if c not in driven],
-        "keyed, but their F-curves or groups are muted": [c for c in played if is_muted(curves[c])],
-        "keyed, but their F-curves have modifiers that change what plays": [
-            channel for channel in played if any(not modifier.mute for modifier in curves[channel].modifiers)
-        ],
+    first, last = float(times[0]), float(times[-1])
+    changing = {
+        channel: [own for own in other_modifiers(curves[channel]) if _plays_within(own, first, last)]
+        for channel in played
     }
-    told = [f"{text}: {_listed(channels)}" for text, channels in notes.items() if channels]
+    notes = {
+        Message("not keyed, a driver decides them"): [channel for channel in skipped if channel in driven],
+        Message("not keyed, their F-curves or groups are locked"): [c for c in skipped if c not in driven],
+        Message("keyed, but their F-curves or groups are muted"): [c for c in played if is_muted(curves[c])],
+        Message("modifiers muted, which would change what plays"): [c for c, own in changing.items() if own],
+    }
+    told: list[str] = [
+        Joined(": ", (text, _listed(channels))) for text, channels in notes.items() if channels
+    ]
     if not written:
         return WriteResult("", 0, 0, skipped, tuple(told))
 
-    channelbag = ensure_channelbag(armature_object, f"{armature_object.name} Poise Bake")
-    replaced = 0
+    channelbag = ensure_channelbag(armature_object, f"{armature_object.name} Poise Bake", strip)
+    replaced = count = 0
+    for modifier in chain(*changing.values()):
+        modifier.mute = True
     for keys in written:
         curve = curves.get(keys.channel)
-        new = new_keys(times, keys.values, interpolation, breakdowns)
-        if curve is None:
+        old = None if curve is None else read_keys(curve)
+        if keys.curve is None:
+            new = new_keys(times, keys.values, interpolation, breakdowns)
+        elif len(keys.curve.keys) == 1 and old is not None and (old["co"][:, 0] > last + KEY_DISTANCE).any():
+            new = new_keys(times[[0, -1]], np.repeat(keys.curve.keys[:, 1], 2), interpolation)
+        else:
+            new = bezier_keys(keys.curve)
+        count += len(new["co"])
+        if curve is None or old is None:
             curve = new_curve(channelbag, keys)
         else:
-            new, removed = _merged_keys(read_keys(curve), new)
+            new, removed = _merged_keys(old, new, first, last)
             replaced += removed
         assign_keys(curve, new)
+        if keys.repeat and len(new["co"]) > 1:
+            repeat_keys(curve, keys.repeat)
         curve.update()  # places the handles and tags the animation for evaluation
 
     animation: Any = armature_object.animation_data
-    animation.action.update_tag()
-    if others := other_players(armature_object):
-        told.append(f"the same action slot also moves {', '.join(others)}")
-    if animation.use_nla and any(track.is_solo for track in animation.nla_tracks):
-        told.append("an NLA track is solo, so the action does not play")
+    action: Any = player_of(armature_object, strip).action
+    action.update_tag()
+    if others := other_players(armature_object, strip):
+        told.append(Message("the same action slot also moves {names}", names=", ".join(others)))
+    if not strip and animation.use_nla and any(track.is_solo for track in animation.nla_tracks):
+        told.append(Message("an NLA track is solo, so the action does not play"))
     blended = animation.action_influence < 1.0 or animation.action_blend_type != "REPLACE"
-    if blended and animation.use_nla and any(t.strips and not t.mute for t in animation.nla_tracks):
-        told.append("the action is blended over NLA strips, so what plays differs from the keys")
-    return WriteResult(animation.action.name, len(written) * len(times), replaced, skipped, tuple(told))
+    beside = animation.use_nla and any(track.strips and not track.mute for track in animation.nla_tracks)
+    if not strip and blended and beside:
+        told.append(Message("the action is blended over NLA strips, so what plays differs from the keys"))
+    return WriteResult(action.name, count, replaced, skipped, tuple(told))
 
 
 def _listed(channels: Sequence[Channel]) -> str:

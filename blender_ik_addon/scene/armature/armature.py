@@ -13,6 +13,7 @@ animated or driven, counts as on.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from bpy.utils import unescape_identifier
 
 from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ...core.errors import IKError
+from ...core.messages import Message
+from ...core.model.rotation import EULER_ORDERS
 from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
 from ..animation.fcurves import animated_channels, driven_channels
 from ..kinds.frame_data import NO_SCALE
@@ -44,12 +47,20 @@ class Armature:
     """Rotation mode of each bone, (n,): one of the Euler orders, 'QUATERNION' or 'AXIS_ANGLE'."""
     written: BoolArray
     """Components that may be written, (n, 7): location x, y, z, then rotation w (or angle), x, y, z."""
+    connected: BoolArray
+    """Which bones stay at the tail of their parent, (n,)."""
     driven_by: Mapping[str, str]
     """Bones that constraints or drivers pose -> which of them does, in words."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "written", frozen(self.written, np.bool_))
+        object.__setattr__(self, "connected", frozen(self.connected, np.bool_))
         object.__setattr__(self, "driven_by", MappingProxyType(dict(self.driven_by)))
+
+    @cached_property
+    def in_four(self) -> BoolArray:
+        """Which bones are turned by a quaternion or axis and angle, (n,)."""
+        return ~np.isin(self.rotation_modes, EULER_ORDERS)
 
     @property
     def driven(self) -> frozenset[str]:
@@ -63,18 +74,28 @@ def check_editable(armature_object: Object | None) -> None:
         raise IKError("no armature object is given: select an armature")
     name = armature_object.name
     if armature_object.type != 'ARMATURE':
-        raise IKError(f"object {name!r} is of type {armature_object.type}, not an armature")
+        raise IKError(
+            "object {name!r} is of type {type}, not an armature", name=name, type=armature_object.type
+        )
     override = armature_object.override_library
     if override is not None and override.is_system_override:
         raise IKError(
-            f"the library override of {name!r} is not editable: make it editable (Object > Library Override)"
+            "the library override of {name!r} is not editable: make it editable (Object > Library Override)",
+            name=name,
         )
     if not armature_object.is_editable:
         library = armature_object.library
-        where = f" from {library.filepath}" if library is not None else ""
+        if library is not None:
+            raise IKError(
+                "armature {name!r} is linked from {file} and cannot be posed: make a library override of it "
+                "(Object > Library Override > Make)",
+                name=name,
+                file=library.filepath,
+            )
         raise IKError(
-            f"armature {name!r} is linked{where} and cannot be posed: make a library override of it "
-            "(Object > Library Override > Make)"
+            "armature {name!r} is linked and cannot be posed: make a library override of it "
+            "(Object > Library Override > Make)",
+            name=name,
         )
 
 
@@ -85,12 +106,13 @@ def check_armature(armature_object: Object | None) -> None:
     name = armature_object.name
     data: Any = armature_object.data
     if data.is_editmode:
-        raise IKError(f"armature {name!r} is in Edit Mode: leave it (Tab) first")
+        raise IKError("armature {name!r} is in Edit Mode: leave it (Tab) first", name=name)
     if not data.bones:
-        raise IKError(f"armature {name!r} has no bones: add some in Edit Mode")
+        raise IKError("armature {name!r} has no bones: add some in Edit Mode", name=name)
     if data.pose_position == 'REST':
         raise IKError(
-            f"armature {name!r} is shown in rest position: switch it to Pose Position (Armature tab)"
+            "armature {name!r} is shown in rest position: switch it to Pose Position (Armature tab)",
+            name=name,
         )
 
 
@@ -142,7 +164,8 @@ def read_armature(armature_object: Object, *, move_root: bool = True) -> Armatur
         local_location=np.array([bone.use_local_location for bone in bones]),
     )
     modes = tuple(bone.rotation_mode for bone in pose_bones)
-    return Armature(armature_object.name, skeleton, modes, written, driven_by)
+    connected = np.array([bone.use_connect for bone in bones])
+    return Armature(armature_object.name, skeleton, modes, written, connected, driven_by)
 
 
 def _orders(pose_bones: Sequence[PoseBone], orders: Sequence[int | None]) -> IntArray:
@@ -188,8 +211,10 @@ def pose_bones_named(armature_object: Object, names: Iterable[str]) -> list[Pose
         return [found[name] for name in names]
     except KeyError as missing:
         raise IKError(
-            f"armature {armature_object.name!r} has no pose bone {missing}: was it renamed or removed? "
-            "Read the armature again, after an update of the scene"
+            "armature {armature!r} has no pose bone {missing}: was it renamed or removed? Read "
+            "the armature again, after an update of the scene",
+            armature=armature_object.name,
+            missing=missing,
         ) from None
 
 
@@ -201,19 +226,25 @@ def world_from_armature(armature_object_evaluated: Object) -> tuple[FloatArray, 
     lengths = np.linalg.norm(linear, axis=0)
     found = "({})".format(", ".join(f"{length:.6g}" for length in lengths))
     if not np.isfinite(matrix).all() or lengths.min() <= NO_SCALE:
-        raise IKError(f"armature {name!r} has the scale {found} in the world: no axis may be zero")
+        raise IKError(
+            "armature {name!r} has the scale {found} in the world: no axis may be zero",
+            name=name,
+            found=found,
+        )
     gram = linear.T @ linear / np.square(lengths).mean()
     fault = ""
     if np.ptp(lengths) > SCALE_TOLERANCE * lengths.mean():
-        fault = f"has the uneven scale {found} in the world"
+        fault = Message("has the uneven scale {found} in the world", found=found)
     elif np.abs(gram - np.diag(np.diag(gram))).max() > SCALE_TOLERANCE:
-        fault = f"is sheared in the world, with the scale {found}"
+        fault = Message("is sheared in the world, with the scale {found}", found=found)
     elif np.linalg.det(linear) < 0.0:
-        fault = f"is mirrored in the world (negative scale, its size is {found})"
+        fault = Message("is mirrored in the world (negative scale, its size is {found})", found=found)
     if fault:
         raise IKError(
-            f"armature {name!r} {fault}: apply its scale (Object > Apply > Scale), and that of the objects "
-            "it is parented to"
+            "armature {name!r} {fault}: apply its scale (Object > Apply > Scale), and that of the "
+            "objects it is parented to",
+            name=name,
+            fault=fault,
         )
     return matrix, float(np.cbrt(np.linalg.det(linear)))
 
@@ -245,7 +276,7 @@ def driven_bones(armature_object: Object) -> dict[str, str]:
         if (constraint := _CONSTRAINT.match(channel)) is not None:
             switched.add((bone, unescape_identifier(constraint[1])))
         elif (path, index) in drivers and _TRANSFORM.match(channel):
-            driven[bone] = "a driver"
+            driven[bone] = Message("a driver")
     entries = joint_entries(armature_object)
     for bone in armature_object.pose.bones:
         for constraint in bone.constraints:
@@ -254,7 +285,7 @@ def driven_bones(armature_object: Object) -> dict[str, str]:
             acts = not constraint.mute and constraint.influence > 0.0
             if constraint.is_valid and (acts or (bone.name, constraint.name) in switched):
                 for affected in _affected_bones(bone, constraint):
-                    driven.setdefault(affected, f"a constraint ({constraint.type})")
+                    driven.setdefault(affected, Message("a constraint ({type})", type=constraint.type))
     return {bone.name: driven[bone.name] for bone in armature_object.pose.bones if bone.name in driven}
 
 

@@ -16,16 +16,16 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Constraint, Object, PoseBone
 
-from ...core.amounts import in_a_row
 from ...core.arrays import BoolArray, FloatArray, frozen
 from ...core.character.limit_boxes import COMFORTABLE
 from ...core.errors import IKError
+from ...core.messages import Message, both, counted, in_a_row, sentences
 from ...core.model.rotation import EULER_ORDERS, order_index
 from ..properties.joint_properties import STIFFEST, POISE_PG_joint
 from ..properties.naming import note_name
 from ..properties.overrides import remove_entries
 from ..properties.settings import settings_of
-from ..reports import counted, sentences
+from ..translations import translated
 
 SAME: Final = 1e-5
 """Difference [rad] up to which limits are the same: Blender stores them in single precision."""
@@ -90,13 +90,15 @@ def limits_of(bone: PoseBone, entry: POISE_PG_joint | None) -> BoneLimits:
     numbers = np.concatenate([lower[used], upper[used], preferred, np.array(entry.stiffness)])
     if not np.isfinite(numbers).all():
         raise IKError(
-            f"bone {bone.name!r}: a limit or preferred angle is not a number: set it in the sidebar"
+            "bone {bone!r}: a limit or preferred angle is not a number: set it in the sidebar", bone=bone.name
         )
     if (lower[used] > upper[used]).any():
         axis = "XYZ"[int(np.flatnonzero(used & (lower > upper))[0])]
         raise IKError(
-            f"bone {bone.name!r}: its lower limit about {axis} is above the upper one. Exchange them in the "
-            "sidebar, tab Poise"
+            "bone {bone!r}: its lower limit about {axis} is above the upper one. Exchange them in the "
+            "sidebar, tab Poise",
+            bone=bone.name,
+            axis=axis,
         )
     limits = np.where(used, lower, -np.inf), np.where(used, upper, np.inf)
     # A bone with Euler angles of its own is limited in those.
@@ -177,8 +179,10 @@ class RigLimits:
 
     def summary(self) -> str:
         """Return how many bones were read, for the status bar."""
-        read = f"read the limits of {counted(len(self.bones), 'bone')}"
-        return sentences(read if self.bones else "no bone of the rig has limits of its own", *self.notes)
+        read = counted(len(self.bones), "read the limits of {count} bone", "read the limits of {count} bones")
+        return sentences(
+            read if self.bones else Message("no bone of the rig has limits of its own"), *self.notes
+        )
 
 
 def read_limits(armature_object: Object, bones: Iterable[str] | None = None) -> RigLimits:
@@ -206,38 +210,49 @@ def read_limits(armature_object: Object, bones: Iterable[str] | None = None) -> 
 def _pose_bone(armature_object: Object, name: str) -> PoseBone:
     pose: Any = armature_object.pose
     if name not in pose.bones:
-        raise IKError(f"{armature_object.name!r} has no bone {name!r}: choose one of its bones")
+        raise IKError(
+            "{armature!r} has no bone {name!r}: choose one of its bones",
+            armature=armature_object.name,
+            name=name,
+        )
     return pose.bones[name]
 
 
 def _rig_limits(bone: PoseBone) -> tuple[BoneLimits, str, list[str]]:
     """Return the limits of a bone itself, their source (empty if it has none), and what is not read."""
     ik = _ik_limits(bone)
-    sources = {"IK limits": None} if ik.limited.any() or ik.stiffness.any() else {}
+    sources = {Message("IK limits"): None} if ik.limited.any() or ik.stiffness.any() else {}
     lower, upper, order = ik.lower, ik.upper, ik.order
     notes: list[str] = []
     for constraint in bone.constraints:
         if constraint.type != 'LIMIT_ROTATION' or constraint.mute or constraint.influence <= 0.0:
             continue
-        where = f"bone {bone.name!r}: the constraint {constraint.name!r}"
+        where = Message(
+            "bone {bone!r}: the constraint {constraint!r}", bone=bone.name, constraint=constraint.name
+        )
         if constraint.owner_space != 'LOCAL':
-            notes.append(f"{where} limits in another space than Local and was not read")
+            notes.append(Message("{where} limits in another space than Local and was not read", where=where))
             continue
         theirs = constraint_order(bone, constraint)
         if bone.rotation_mode in EULER_ORDERS and theirs != bone.rotation_mode:
             notes.append(
-                f"{where} limits {theirs} angles and was not read, because the bone is keyed in "
-                f"{bone.rotation_mode}: give both the same order"
+                Message(
+                    "{where} limits {order} angles and was not read, because the bone is keyed in "
+                    "{rotation_mode}: give both the same order",
+                    where=where,
+                    order=theirs,
+                    rotation_mode=bone.rotation_mode,
+                )
             )
             continue
         low, high = _limits_in(constraint, *_CONSTRAINT)
         if (np.maximum(lower, low) > np.minimum(upper, high)).any():
-            notes.append(f"{where} excludes the IK limits: only the constraint was read")
+            notes.append(Message("{where} excludes the IK limits: only the constraint was read", where=where))
             lower, upper = low, high
         lower, upper, order = np.maximum(lower, low), np.minimum(upper, high), order_index(theirs)
-        sources["Limit Rotation"] = None
+        sources[Message("Limit Rotation")] = None
     found = BoneLimits(lower, upper, ik.stiffness, np.clip(np.zeros(3), lower, upper), order)
-    return found, " and ".join(sources), notes
+    return found, both(sources) if sources else "", notes
 
 
 _CONSTRAINT: Final = ("use_limit_{}", "min_{}", "max_{}")
@@ -282,7 +297,7 @@ def store_limits(
     entry.preferred = limits.preferred.tolist()
     entry.order = 'AUTO' if limits.order is None else EULER_ORDERS[limits.order]
     entry.is_held, entry.may_move = limits.is_held, limits.may_move
-    entry.source = entry.source if source is None else source
+    entry.source = entry.source if source is None else translated(source)
     return entry
 
 
@@ -292,7 +307,7 @@ def own_limits(armature_object: Object, bone_name: str) -> POISE_PG_joint:
     if (entry := joint_entries(armature_object).get(bone_name)) is not None:
         return entry
     limits, source, _ = _rig_limits(bone)
-    return store_limits(armature_object, bone_name, limits, source or "by hand")
+    return store_limits(armature_object, bone_name, limits, source or Message("by hand"))
 
 
 def remove_limits(armature_object: Object, bones: Iterable[str] | None = None) -> int:
@@ -304,7 +319,7 @@ def remove_limits(armature_object: Object, bones: Iterable[str] | None = None) -
     entries: Any = settings_of(armature_object).joints
     wanted = None if bones is None else set(bones)
     rows = [row for row, entry in enumerate(entries) if wanted is None or entry.name in wanted]
-    remove_entries(armature_object, "joints", rows, "limits", "switch its limits off")
+    remove_entries(armature_object, "joints", rows, Message("limits"), Message("switch its limits off"))
     return len(rows)
 
 
@@ -318,7 +333,12 @@ def broken_limits(
     if not rows:
         return ()
     parts = [
-        f"{names[row]} {'XYZ'[int(np.argmax(beyond[row]))]} by {np.degrees(beyond[row].max()):.1f}°"
+        Message(
+            "{bone} {axis} by {angle:.1f}°",
+            bone=names[row],
+            axis="XYZ"[int(np.argmax(beyond[row]))],
+            angle=np.degrees(beyond[row].max()),
+        )
         for row in rows
     ]
-    return (f"clamped to joint limits: {in_a_row(parts, 4)}",)
+    return (Message("clamped to joint limits: {names}", names=in_a_row(parts, 4)),)

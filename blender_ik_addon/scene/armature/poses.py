@@ -7,6 +7,7 @@ its own rotation mode, by the representation that is nearest to what it has.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import bpy
@@ -16,9 +17,10 @@ from bpy.types import Depsgraph, Object
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.errors import IKError
 from ...core.model.kinematics import orthogonalized, parent_transform
-from ...core.model.rotation import EULER_ORDERS, euler_within, matrix_from_euler
+from ...core.model.rotation import euler_within, matrix_from_euler
 from ...core.model.skeleton import CHANNELS, Pose, Skeleton
-from ..animation.fcurves import ChannelKeys, bone_keys, rotation_channel
+from ..animation.fcurves import ChannelKeys, action_curves, bone_keys, bone_path, rotation_channel
+from ..properties.settings import settings_of
 from ..reports import listed
 from .armature import NO_SCALE, Armature, check_armature, read_all
 from .rotation_modes import bone_rotations, matrices_of
@@ -50,36 +52,126 @@ def read_pose(
         IKError: Bones or their rotation modes are not those of `armature` any more, or a channel of one is
             not a number.
     """
-    skeleton = armature.skeleton
-    pose_bones, order = _unchanged(armature_object, armature)
-    location, angles = read_all(pose_bones, "location", 3), read_all(pose_bones, "rotation_euler", 3)
-    connected = np.array([bone.bone.use_connect for bone in pose_bones], dtype=np.bool_)[order]
-    channels = np.concatenate([location, angles], axis=1)[order]  # (n, 6)
-    channels[connected, :3] = 0.0  # Blender leaves the location of a connected bone out
-    scale = read_all(pose_bones, "scale", 3)[order]
+    raw = RawPose.read(armature_object, armature, depsgraph=depsgraph, bones=bones)
+    return poses_of(armature, [raw], reference=reference, bones=bones)[0]
+
+
+@dataclass(frozen=True)
+class RawPose:
+    """The channels of all bones in one frame as Blender has them, by joint."""
+
+    places: FloatArray
+    """Location, Euler angles and scale, (n, 9)."""
+    turns: FloatArray
+    """Quaternion and axis-angle, (n, 8); empty where all modes are Euler orders."""
+    shown: FloatArray
+    """armature_from_joint, (n, 4, 4) [m]; empty where no bone is driven."""
+
+    @classmethod
+    def read(
+        cls,
+        armature_object: Object,
+        armature: Armature,
+        *,
+        depsgraph: Depsgraph | None = None,
+        bones: Collection[str] | None = None,
+    ) -> "RawPose":
+        """Read one frame (arguments and IKError: as `read_pose`)."""
+        pose_bones, order = _unchanged(armature_object, armature)
+
+        def read(**widths: int) -> FloatArray:
+            columns = [read_all(pose_bones, name, width) for name, width in widths.items()]
+            return np.concatenate(columns, axis=1)[order]
+
+        driven, n = _decided(armature, bones), len(pose_bones)
+        return cls(
+            read(location=3, rotation_euler=3, scale=3),
+            read(rotation_quaternion=4, rotation_axis_angle=4)
+            if armature.in_four.any()
+            else np.empty((n, 0)),
+            _shown_matrices(armature_object, armature, depsgraph) if len(driven) else np.empty((0, 4, 4)),
+        )
+
+
+def _decided(armature: Armature, bones: Collection[str] | None) -> IntArray:
+    """The joints (k,) that are driven, of some bones."""
+    names = [name for name in armature.driven_by if bones is None or name in bones]
+    return np.array([armature.skeleton.index(name) for name in names], dtype=np.int64)
+
+
+def poses_of(
+    armature: Armature,
+    raws: Sequence[RawPose],
+    *,
+    reference: Pose | None = None,
+    bones: Collection[str] | None = None,
+) -> Pose:
+    """Return the poses of frames that were read, (F, n), in the skeleton's rotation orders.
+
+    Arguments and IKError: as `read_pose`.
+    """
+    skeleton, frames = armature.skeleton, len(raws)
+    places = np.stack([raw.places for raw in raws])
+    channels, scale = places[..., :6], places[..., 6:]
+    channels[:, armature.connected, :3] = 0.0  # Blender leaves the location of a connected bone out
     lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
     near = np.clip(0.0, lower, upper) if reference is None else reference.rotation
-    four = ~np.isin(armature.rotation_modes, EULER_ORDERS)
-    if four.any():
-        values = (read_all(pose_bones, f"rotation_{name}", 4)[order] for name in ("quaternion", "axis_angle"))
-        matrices = matrices_of(armature.rotation_modes, *values)[four]
-        channels[four, 3:] = euler_within(
-            matrices, skeleton.orders[four], lower[four], upper[four], near[four]
+    four = np.flatnonzero(armature.in_four)
+    if len(four):
+        turns = np.stack([raw.turns for raw in raws])[:, four].reshape(-1, 8)
+        modes = [armature.rotation_modes[joint] for joint in four.tolist()] * frames
+        joints = np.tile(four, frames)
+        angles = euler_within(
+            matrices_of(modes, turns[:, :4], turns[:, 4:]),
+            skeleton.orders[joints],
+            lower[joints],
+            upper[joints],
+            near[joints],
         )
-    decided = [name for name in armature.driven_by if bones is None or name in bones]
-    if decided:
-        driven = np.array([skeleton.index(name) for name in decided])
-        shown = with_parents(skeleton, _shown_matrices(armature_object, armature, depsgraph), driven)
-        near = channels[:, 3:] if reference is None else near
-        channels[driven], scale[driven] = decided_channels(skeleton, shown, driven, near[driven])
-    known = np.isfinite(channels).all(axis=1) & np.isfinite(scale).all(axis=1)
+        channels[:, four, 3:] = angles.reshape(frames, len(four), 3)
+    driven = _decided(armature, bones)
+    if len(driven):
+        shown = np.concatenate([with_parents(skeleton, raw.shown, driven) for raw in raws])
+        near = channels[:, driven, 3:] if reference is None else np.stack([near[driven]] * frames)
+        decided = decided_channels(skeleton, shown, np.tile(driven, frames), near.reshape(-1, 3))
+        channels[:, driven], scale[:, driven] = (own.reshape(frames, len(driven), -1) for own in decided)
+    known = (np.isfinite(channels).all(axis=2) & np.isfinite(scale).all(axis=2)).all(axis=0)
     if not known.all():
         nowhere = [skeleton.names[joint] for joint in np.flatnonzero(~known).tolist()]
         raise IKError(
-            f"bones of {armature_object.name!r} have a location, rotation or scale that is not a number: "
-            f"{listed(nowhere)}. Look at their keys and drivers, or reset them (Alt G, Alt R, Alt S)"
+            "bones of {armature!r} have a location, rotation or scale that is not a number: "
+            "{nowhere}. Look at their keys and drivers, or reset them (Alt G, Alt R, Alt S)",
+            armature=armature.object_name,
+            nowhere=listed(nowhere),
         )
     return Pose(channels, scale)
+
+
+def recorded_channels(armature_object: Object, armature: Armature, frame: float) -> FloatArray | None:
+    """Return the channels that the recording has at a frame, (n, 6), NaN for none; None: no recording.
+
+    Angles are in the skeleton's rotation orders, as `read_pose` would read them.
+    """
+    action = settings_of(armature_object).recording
+    if action is None:
+        return None
+    curves, skeleton = action_curves(action), armature.skeleton
+    channels, rotations = np.full((len(skeleton), CHANNELS), np.nan), np.full((len(skeleton), 4), np.nan)
+    for joint, (name, mode) in enumerate(zip(skeleton.names, armature.rotation_modes, strict=True)):
+        attribute, width = rotation_channel(mode)
+        own = channels[joint, 3:] if width == 3 else rotations[joint]
+        for values, path in ((channels[joint, :3], "location"), (own, attribute)):
+            for index in range(len(values)):
+                if (curve := curves.get((bone_path(name, path), index))) is not None:
+                    values[index] = curve.evaluate(frame)
+    four = np.isfinite(rotations).all(axis=1)
+    if four.any():
+        modes = [armature.rotation_modes[joint] for joint in np.flatnonzero(four).tolist()]
+        lower, upper = skeleton.lower[four, 3:], skeleton.upper[four, 3:]
+        turns = matrices_of(modes, rotations[four], rotations[four])
+        near = np.clip(0.0, lower, upper)
+        channels[four, 3:] = euler_within(turns, skeleton.orders[four], lower, upper, near)
+    return channels
 
 
 def with_parents(skeleton: Skeleton, matrices: FloatArray, joints: IntArray) -> FloatArray:
@@ -109,32 +201,48 @@ def decided_channels(
     return np.concatenate([translation, angles], axis=1), np.einsum("kij,kij->kj", rotation, own)
 
 
-def _unchanged(armature_object: Object, armature: Armature) -> tuple[Any, list[int]]:
+def _unchanged(armature_object: Object, armature: Armature) -> tuple[Any, IntArray]:
     """Return the pose bones, and where in them each joint is (IKError: bones or rotation modes changed)."""
     pose_bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-    rows = {bone.name: row for row, bone in enumerate(pose_bones)}
-    names = armature.skeleton.names
-    if changed := sorted(rows.keys() ^ set(names)):
+    own, names = pose_bones.keys() if pose_bones else [], armature.skeleton.names
+    if changed := sorted(set(own) ^ set(names)):
         raise IKError(
-            f"the bones of {armature_object.name!r} have changed since they were read ({listed(changed)}): "
-            "read the armature again"
+            "the bones of {armature!r} have changed since they were read ({changed}): read the "
+            "armature again",
+            armature=armature_object.name,
+            changed=listed(changed),
         )
-    modes = [bone.rotation_mode for bone in pose_bones]
-    for name, mode in zip(names, armature.rotation_modes, strict=True):
-        if modes[rows[name]] != mode:
-            raise IKError(
-                f"bone {name!r} of {armature_object.name!r} has rotation mode {modes[rows[name]]} now, it "
-                f"was read as {mode}: read the armature again"
-            )
-    return pose_bones, [rows[name] for name in names]
+    order = _order(own, names)
+    modes = np.empty(len(names), dtype=np.int32)
+    pose_bones.foreach_get("rotation_mode", modes)
+    kinds: Any = bpy.types.PoseBone.bl_rna.properties["rotation_mode"]
+    numbers = {kind.identifier: kind.value for kind in kinds.enum_items}
+    was = np.array([numbers[mode] for mode in armature.rotation_modes])
+    for joint in np.flatnonzero(modes[order] != was)[:1].tolist():
+        raise IKError(
+            "bone {names!r} of {armature!r} has rotation mode {rotation_mode} now, it was read as "
+            "{rotation_modes}: read the armature again",
+            names=names[joint],
+            armature=armature_object.name,
+            rotation_mode=pose_bones[names[joint]].rotation_mode,
+            rotation_modes=armature.rotation_modes[joint],
+        )
+    return pose_bones, order
+
+
+def _order(own: Sequence[str], names: Sequence[str]) -> IntArray:
+    """Where in the pose bones (n,) those with given names are, (n,)."""
+    rows = {name: row for row, name in enumerate(own)}
+    return np.array([rows[name] for name in names], dtype=np.int64)
 
 
 def _shown_matrices(armature_object: Object, armature: Armature, depsgraph: Depsgraph | None) -> FloatArray:
     evaluated = armature_object.evaluated_get(depsgraph or bpy.context.evaluated_depsgraph_get())
     if not evaluated.is_evaluated:
         raise IKError(
-            f"armature {armature_object.name!r} is in no visible collection of this view layer, so its "
-            "constraints and drivers are not evaluated"
+            "armature {armature!r} is in no visible collection of this view layer, so its "
+            "constraints and drivers are not evaluated",
+            armature=armature_object.name,
         )
     return evaluated_matrices(evaluated, armature)
 
@@ -142,8 +250,7 @@ def _shown_matrices(armature_object: Object, armature: Armature, depsgraph: Deps
 def evaluated_matrices(evaluated_object: Object, armature: Armature) -> FloatArray:
     """Read `PoseBone.matrix` of every joint of an evaluated armature object, (n, 4, 4) [m]."""
     pose: Any = evaluated_object.pose
-    rows = {bone.name: row for row, bone in enumerate(pose.bones)}
-    order = [rows[name] for name in armature.skeleton.names]
+    order = _order(pose.bones.keys(), armature.skeleton.names)
     return np.swapaxes(read_all(pose.bones, "matrix", 4, 4)[order], 1, 2)  # column-major
 
 
@@ -213,8 +320,10 @@ def write_pose(armature_object: Object, armature: Armature, pose: Pose, joints: 
     skeleton = armature.skeleton
     if pose.channels.shape != (len(skeleton), CHANNELS):
         raise IKError(
-            f"pose has shape {pose.channels.shape}, one frame of {armature.object_name!r} has "
-            f"{(len(skeleton), CHANNELS)}"
+            "pose has shape {shape}, one frame of {armature!r} has {value}",
+            shape=pose.channels.shape,
+            armature=armature.object_name,
+            value=(len(skeleton), CHANNELS),
         )
     chosen = [skeleton.index(joint) for joint in joints]
     pose_bones, order = _unchanged(armature_object, armature)
@@ -262,7 +371,12 @@ def channel_values(
     """
     skeleton = armature.skeleton
     if channels.ndim != 3 or channels.shape[1:] != (len(skeleton), CHANNELS):
-        raise IKError(f"channels have shape {channels.shape}, wanted (frames, {len(skeleton)}, {CHANNELS})")
+        raise IKError(
+            "channels have shape {shape}, wanted (frames, {count}, {channels})",
+            shape=channels.shape,
+            count=len(skeleton),
+            channels=CHANNELS,
+        )
     chosen = [skeleton.index(joint) for joint in joints]
     near = None if present is None else [present[skeleton.names[joint]] for joint in chosen]
     rotations = _rotations(armature, chosen, channels, near)

@@ -6,7 +6,7 @@ renamed meanwhile; what is deleted meanwhile does not keep the rest from being p
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,10 +114,15 @@ class ActionSnapshot:
         """Put action, slot and F-curves back; remove what was made since (IKError: one of them is gone)."""
         obj = block_with_uid(bpy.data.objects, self.object_uid)
         if obj is None:
-            raise IKError(f"object {self.object_name!r} is gone, its animation cannot be put back")
+            raise IKError(
+                "object {armature!r} is gone, its animation cannot be put back",
+                armature=self.object_name,
+            )
         action = None if self.action_uid is None else block_with_uid(bpy.data.actions, self.action_uid)
         if action is None and self.action_uid is not None:
-            raise IKError(f"the action of {self.object_name!r} is gone and cannot be put back")
+            raise IKError(
+                "the action of {armature!r} is gone and cannot be put back", armature=self.object_name
+            )
         animation = obj.animation_data
         if animation is None and self.has_animation_data:
             animation = obj.animation_data_create()
@@ -143,7 +148,11 @@ class ActionSnapshot:
         if action is not None:
             slots = {own.handle: own for own in action.slots}
             if self.slot_handle is not None and self.slot_handle not in slots:
-                raise IKError(f"the slot of {self.object_name!r} in action {action.name!r} is gone")
+                raise IKError(
+                    "the slot of {armature!r} in action {action!r} is gone",
+                    armature=self.object_name,
+                    action=action.name,
+                )
             animation.action_slot = slots.get(self.slot_handle)
         animation.last_slot_identifier = self.last_slot_identifier
 
@@ -178,17 +187,17 @@ def animation_restored_on_error(armature_object: bpy.types.Object) -> Iterator[N
         raise
 
 
-class _Group:
+class GroupSnapshot:
     """All properties of a property group, with the elements of its lists."""
 
     def __init__(self, group: Any) -> None:
         self._values: dict[str, Any] = {}
         """None for a property that is not set."""
-        self._lists: dict[str, list[_Group]] = {}
+        self._lists: dict[str, list[GroupSnapshot]] = {}
         for prop in group.bl_rna.properties:
             if prop.type == 'COLLECTION':
                 self._lists[prop.identifier] = [
-                    _Group(element) for element in getattr(group, prop.identifier)
+                    GroupSnapshot(element) for element in getattr(group, prop.identifier)
                 ]
             elif not prop.is_readonly:
                 self._values[prop.identifier] = _set_value(group, prop.identifier)
@@ -212,6 +221,18 @@ class _Group:
 
 def _set_value(group: Any, name: str) -> tuple[Any] | None:
     return (_plain(getattr(group, name)),) if group.is_property_set(name) else None
+
+
+@contextmanager
+def settings_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None]:
+    """Put the settings of an armature object back when anything raises inside."""
+    settings = GroupSnapshot(settings_of(armature_object))
+    try:
+        yield
+    except BaseException:
+        settings.restore(settings_of(armature_object))
+        armature_object.update_tag()
+        raise
 
 
 @contextmanager
@@ -243,8 +264,11 @@ def set_up_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None
         for key, value in bone.items()
         if isinstance(value, bool | int | float)
     }
-    settings = _Group(settings_of(armature_object))
-    with animation_restored_on_error(armature_object), made_removed_on_error("objects", "collections"):
+    with (
+        animation_restored_on_error(armature_object),
+        made_removed_on_error("objects", "collections"),
+        settings_restored_on_error(armature_object),
+    ):
         try:
             yield
         except BaseException:
@@ -254,8 +278,6 @@ def set_up_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None
             for (name, key), value in custom.items():
                 if bones[name][key] != value:
                     bones[name][key] = value
-            settings.restore(settings_of(armature_object))
-            armature_object.update_tag()
             raise
 
 
@@ -325,6 +347,37 @@ def _assign(obj: Any, path: str, value: Any) -> None:
     setattr(obj.path_resolve(before) if before else obj, name, value)
 
 
+@contextmanager
+def played_restored(
+    armature_object: bpy.types.Object, but: Iterable[bpy.types.Object] = ()
+) -> Iterator[None]:
+    """Put frame, pose, and whatever else going to frames plays, back at the end.
+
+    Args:
+        armature_object: Whose pose is put back.
+        but: Objects that stay as they are in the end.
+    """
+    scene, view_layer = bpy.context.scene, bpy.context.view_layer
+    own = {obj.session_uid for obj in but}
+    played = PlayedSnapshot.take(view_layer, armature_object).values.items()
+    others = PlayedSnapshot({key: value for key, value in played if key[0] not in own})
+    # Undone in reverse. The pose, and what else is animated and was moved without a key, come last:
+    # setting the frame, and updating what was tagged, play the animation over them.
+    with ExitStack() as undo:
+        undo.callback(PoseSnapshot.take(armature_object).restore, armature_object)
+        undo.callback(others.restore)
+        undo.callback(view_layer.update)
+        undo.callback(restore_frame, scene, scene.frame_current + scene.frame_subframe)
+        yield
+
+
+def show_keys(armature_object: bpy.types.Object, objects: Iterable[bpy.types.Object]) -> None:
+    """Bring some objects to where they are keyed in the present frame; the pose and all others stay."""
+    scene = bpy.context.scene
+    with played_restored(armature_object, but=objects):
+        go_to_frame(scene, scene.frame_current + scene.frame_subframe)
+
+
 def restore_frame(scene: bpy.types.Scene, frame: float) -> None:
     """Go back to a frame, with its subframe, if the scene is at another.
 
@@ -332,5 +385,10 @@ def restore_frame(scene: bpy.types.Scene, frame: float) -> None:
     wants them kept puts the pose back afterwards.
     """
     if scene.frame_current + scene.frame_subframe != frame:
-        whole = int(np.floor(frame))
-        scene.frame_set(whole, subframe=frame - whole)
+        go_to_frame(scene, frame)
+
+
+def go_to_frame(scene: bpy.types.Scene, frame: float) -> None:
+    """Show a frame, whole or between two."""
+    whole = int(np.floor(frame))
+    scene.frame_set(whole, subframe=frame - whole)

@@ -16,12 +16,14 @@ from bpy.types import Object
 from ...core.arrays import FloatArray
 from ...core.character.role_edits import RoleRow, revised, rows_of
 from ...core.character.roles import Character, Hints, Role, Side, recognise
+from ...core.messages import Message
 from ...core.model.skeleton import Skeleton
 from ..properties.joint_properties import SIDES
 from ..properties.naming import note_name
 from ..properties.overrides import refilled
 from ..properties.settings import settings_of
 from ..reports import listed
+from ..translations import translated
 from .armature import driven_bones, read_armature
 
 SIDE_NAMES: Final = {side: name for name, side in SIDES.items()}
@@ -74,7 +76,7 @@ def write_table(armature_object: Object, rows: Sequence[RoleRow]) -> None:
         row.name, row.bone, row.figure = given.found, given.joint, given.figure
         row.role = 'NONE' if given.role is None else given.role.name
         row.side = SIDE_NAMES[given.side]
-        row.confidence, row.reason = given.confidence, given.reason
+        row.confidence, row.reason = given.confidence, translated(given.reason)
     settings.active_role = min(settings.active_role, max(0, len(rows) - 1))
 
 
@@ -90,7 +92,11 @@ def read_character(armature_object: Object, skeleton: Skeleton) -> tuple[Charact
         return character, []
     gone = [row.joint for row in rows if row.joint and row.joint not in skeleton.names]
     present = tuple(row for row in rows if row.joint not in gone)
-    notes = [f"bones of the table are missing (renamed?) and left out: {listed(gone)}"] if gone else []
+    notes: list[str] = (
+        [Message("bones of the table are missing (renamed?) and left out: {gone}", gone=listed(gone))]
+        if gone
+        else []
+    )
     return revised(skeleton, character, present), notes
 
 

@@ -26,6 +26,7 @@ from bpy.types import Object
 from bpy.utils import escape_identifier, unescape_identifier
 
 from ...core.arrays import FloatArray
+from ...core.messages import Message, both
 from ..animation.fcurves import animated_channels, driven_channels
 from ..reports import listed
 from .armature import read_all
@@ -164,7 +165,7 @@ def _leaders(bone: Any, constraint: Any) -> dict[str, float]:
 def switch_hint(armature_object: Object, carried: Carried) -> str:
     """Say which switch decides whether bones follow a control; nothing where none is found."""
     deciding = _deciding(armature_object, [carried.control])
-    return f"switch {_named(deciding)} over" if deciding else ""
+    return Message("switch {deciding} over", deciding=_named(deciding)) if deciding else ""
 
 
 def notes_on_switches(armature_object: Object, controls: Iterable[str]) -> tuple[str, ...]:
@@ -174,7 +175,13 @@ def notes_on_switches(armature_object: Object, controls: Iterable[str]) -> tuple
         return ()
     all_carried = [each for own in found.values() for each in own]
     lost = dict.fromkeys(each.control for each in all_carried if not each.follows(armature_object))
-    return (f"the rig follows other controls (IK) than {listed(list(lost))}: switch {_named(found)} over",)
+    return (
+        Message(
+            "the rig follows other controls (IK) than {lost}: switch {found} over",
+            lost=listed(list(lost)),
+            found=_named(found),
+        ),
+    )
 
 
 def switch_over(armature_object: Object, controls: Iterable[str]) -> tuple[str, ...]:
@@ -187,9 +194,14 @@ def switch_over(armature_object: Object, controls: Iterable[str]) -> tuple[str, 
     may_turn = [own for own in found if own.path not in keyed and _may_set(armature_object, own)]
     done = [switch for switch in may_turn if _turn(armature_object, switch, found[switch])]
     left = [switch for switch in found if switch not in done]
-    notes = [f"switched over to these controls (FK): {_named(done)}"] if done else []
+    notes = [Message("switched over to these controls (FK): {done}", done=_named(done))] if done else []
     if left:
-        notes.append(f"{_named(left)} stays as it is: it is animated or driven, or belongs to the library")
+        notes.append(
+            Message(
+                "{left} stays as it is: it is animated or driven, or belongs to the library",
+                left=_named(left),
+            )
+        )
     return tuple(notes)
 
 
@@ -263,4 +275,6 @@ def _named(switches: Iterable[Switch]) -> str:
     by_name: dict[str, list[str]] = {}
     for switch in switches:
         by_name.setdefault(switch.name, []).append(switch.bone)
-    return " and ".join(f"{name!r} of {listed(bones)}" for name, bones in by_name.items())
+    return both(
+        Message("{name!r} of {bones}", name=name, bones=listed(bones)) for name, bones in by_name.items()
+    )

@@ -17,6 +17,7 @@ from bpy.types import Object
 
 from ...core.arrays import FloatArray
 from ...core.errors import IKError
+from ...core.messages import Joined, Message, counted, sentences
 from ..animation.fcurves import animated_channels, rotation_channel
 from ..armature.armature import check_armature
 from ..armature.limits import joint_entries, limits_of, store_limits, turned_limits
@@ -28,7 +29,7 @@ from ..effectors.transforms import rotation_of, rotations_of, set_rotation
 from ..kinds.kinds import AXES
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
-from ..reports import counted, listed, sentences
+from ..reports import listed
 from .mirrored_keys import Image, PropertyKeys, mirror_images, obstacle_to_keys, write_keys_of
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
@@ -60,9 +61,15 @@ class MirrorReport:
 
     def summary(self) -> str:
         """Return how much was mirrored, for the status bar."""
-        lists = {"effector": self.effectors, "target": self.targets, "limit": self.limits, "bone": self.bones}
-        parts = [counted(len(own), word) for word, own in lists.items() if own]
-        return sentences(f"mirrored {', '.join(parts)}" if parts else "nothing to mirror", *self.notes)
+        parts = [
+            counted(len(self.effectors), "{count} effector", "{count} effectors"),
+            counted(len(self.targets), "{count} target", "{count} targets"),
+            counted(len(self.limits), "{count} limit", "{count} limits"),
+            counted(len(self.bones), "{count} bone", "{count} bones"),
+        ]
+        parts = [part for part in parts if part.values["count"]]
+        done = Message("mirrored {parts}", parts=Joined(", ", parts))
+        return sentences(done if parts else Message("nothing to mirror"), *self.notes)
 
 
 def mirror(
@@ -89,7 +96,11 @@ def mirror(
     """
     (check_present if targets else check_armature)(armature_object)
     if direction not in DIRECTIONS:
-        raise IKError(f"there is no direction {direction!r} to mirror in; there are {', '.join(DIRECTIONS)}")
+        raise IKError(
+            "there is no direction {direction!r} to mirror in; there are {names}",
+            direction=direction,
+            names=', '.join(DIRECTIONS),
+        )
     body = Symmetry.read(armature_object, direction)
     notes: list[str] = []
     changed = _mirror_settings(armature_object, body, notes) if settings else ()
@@ -133,7 +144,7 @@ def _mirror_settings(armature_object: Object, body: Symmetry, notes: list[str]) 
         if counterpart is not None:
             wanted[counterpart] = index, values
     if alone:
-        notes.append(f"without a counterpart on the other side: {listed(alone)}")
+        notes.append(Message("without a counterpart on the other side: {alone}", alone=listed(alone)))
     animated = {path for path, _ in animated_channels(armature_object)}
     keys: list[tuple[int, str, tuple[str, str], PropertyKeys]] = []
     for index, (origin, _) in wanted.items():
@@ -146,7 +157,14 @@ def _mirror_settings(armature_object: Object, body: Symmetry, notes: list[str]) 
             setattr(entries[index], name, value)
     for index, name, paths, own in keys:
         if why := obstacle_to_keys(armature_object, paths):
-            notes.append(f"the keys of {name} of {label_of(entries[index], index)!r} stay: {why}")
+            notes.append(
+                Message(
+                    "the keys of {name} of {entries!r} stay: {why}",
+                    name=name,
+                    entries=label_of(entries[index], index),
+                    why=why,
+                )
+            )
             continue
         count = len(own.present)
         turn = body.turn(entries[wanted[index][0]].bone) if name == "point" else np.eye(count)
@@ -181,7 +199,12 @@ def _mirror_targets(armature_object: Object, body: Symmetry, notes: list[str]) -
             if source is None:
                 continue
             if target is None or own.target_bone or other.target_bone or not target.is_editable:
-                notes.append(f"the target of {label_of(entry, index)!r} is no object that can be moved alone")
+                notes.append(
+                    Message(
+                        "the target of {entry!r} is no object that can be moved alone",
+                        entry=label_of(entry, index),
+                    )
+                )
                 continue
             images[target] = Image.of(armature_object, body, source, target, entry.bone)
     mirror_images(armature_object, tuple(images.values()), notes)
@@ -201,7 +224,11 @@ def _mirror_limits(armature_object: Object, body: Symmetry, notes: list[str]) ->
         else:
             wanted[body.other[bone]] = turned, entries[bone].source
     if askew:
-        notes.append(f"the axes of these bones do not mirror those of the other side: {listed(askew)}")
+        notes.append(
+            Message(
+                "the axes of these bones do not mirror those of the other side: {askew}", askew=listed(askew)
+            )
+        )
     for bone, (limits, source) in wanted.items():
         store_limits(armature_object, bone, limits, source)
     return tuple(wanted)

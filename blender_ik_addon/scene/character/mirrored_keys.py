@@ -20,6 +20,8 @@ import numpy as np
 from bpy.types import Object
 
 from ...core.arrays import FloatArray
+from ...core.errors import IKError
+from ...core.messages import Message
 from ...core.model.rotation import EULER_ORDERS, quat_from_matrix, skew
 from ..animation.fcurves import (
     POINTS,
@@ -149,15 +151,18 @@ def obstacle_to_keys(obj: Object, paths: Sequence[str]) -> str:
     if animation is None:
         return ""
     if any(driver.data_path in paths and not driver.mute for driver in animation.drivers):
-        return "drivers decide"
+        return Message("drivers decide")
     if any(not track.mute and track.strips for track in animation.nla_tracks):
-        return "it has NLA strips"
+        return Message("it has NLA strips")
     if animation.action is not None and not animation.action.is_editable:
-        return f"its action {animation.action.name!r} is linked"
+        return Message("its action {action!r} is linked", action=animation.action.name)
     for (path, _), curve in own_curves(obj).items():
         if path in paths and (is_locked(curve) or holds_samples(curve) or len(curve.modifiers)):
-            sampled = "baked to samples" if holds_samples(curve) else "modified"
-            return f"F-curves of it are {'locked' if is_locked(curve) else sampled}"
+            if is_locked(curve):
+                return Message("F-curves of it are locked")
+            if holds_samples(curve):
+                return Message("F-curves of it are baked to samples")
+            return Message("F-curves of it are modified")
     return ""
 
 
@@ -182,7 +187,19 @@ class Image:
     def of(
         cls, armature_object: Object, body: Symmetry, source: Object, target: Object, bone: str
     ) -> "Image":
-        """Read a target of a bone, and how it is mirrored to that of the bone's counterpart: S T Rᵀ S R'."""
+        """Read a target of a bone, and how it is mirrored to that of the bone's counterpart: S T Rᵀ S R'.
+
+        Raises:
+            IKError: The place of either is not a number, or it has no size.
+        """
+        for obj in (source, target):
+            sizes = np.linalg.norm([world_matrix(obj)[:3, :3], world_from_basis(obj)[:3, :3]], axis=1)
+            if not (np.isfinite(world_matrix(obj)).all() and np.isfinite(sizes).all() and sizes.all()):
+                raise IKError(
+                    "target {name!r} cannot be mirrored: it is scaled to nothing, or its place is not a "
+                    "number. Look at its drivers, constraints and scale, and those of its parents",
+                    name=obj.name,
+                )
         world, reflection = np.array(armature_object.matrix_world), np.eye(4)
         reflection[:3, :3] = body.reflection
         reflection[:3, 3] = body.origin - body.reflection @ body.origin
@@ -203,12 +220,17 @@ def mirror_images(armature_object: Object, images: Sequence[Image], notes: list[
         carrier = armature_object if {image.source, target} <= riding else None
         why = _obstacle(image, mirrored, carrier, moving)
         if why:
-            notes.append(f"the keys of target {target.name!r} stay as they are: {why}")
+            notes.append(
+                Message("the keys of target {target!r} stay as they are: {why}", target=target.name, why=why)
+            )
         there = image.mirror @ image.world
         put(target, there[:3, 3], rotation_in(image.mirror) @ rotation_in(image.world) @ image.after)
         if not why and _write(image):
             notes.append(
-                f"keys of target {target.name!r} were put on common frames: between these it may differ"
+                Message(
+                    "keys of target {target!r} were put on common frames: between these it may differ",
+                    target=target.name,
+                )
             )
 
 
@@ -220,15 +242,15 @@ def _obstacle(image: Image, mirrored: set[Object], carrier: Object | None, movin
         return ""
     for obj in (source, target):
         if why := obstacle_to_keys(obj, CHANNELS):
-            return why if obj == target else f"of {obj.name!r}, {why}"
+            return why if obj == target else Message("of {obj!r}, {why}", obj=obj.name, why=why)
         if source != target and other_players(obj):
-            return f"another object plays the action of {obj.name!r}"
+            return Message("another object plays the action of {obj!r}", obj=obj.name)
         if obj.constraints:
-            return f"{obj.name!r} has constraints"
+            return Message("{obj!r} has constraints", obj=obj.name)
         parent = obj.parent
         if parent is not None and parent not in {carrier, *mirrored} and is_moved(parent, carrier):
-            return f"{parent.name!r}, its parent, is animated and is not mirrored"
-    return "the armature is animated" if moving and carrier is None else ""
+            return Message("{parent!r}, its parent, is animated and is not mirrored", parent=parent.name)
+    return Message("the armature is animated") if moving and carrier is None else ""
 
 
 def _write(image: Image) -> bool:

@@ -36,7 +36,9 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
     Raises:
         IKError: The armature cannot be posed, or has no such bone.
     """
-    skeleton = read_armature(armature_object).skeleton
+    armature = read_armature(armature_object)
+    read_pose(armature_object, armature)  # it is refused before anything is written
+    skeleton = armature.skeleton
     turning = [name for name in bones if skeleton.free[skeleton.index(name), 3:].any()]
     for name in turning:
         own_limits(armature_object, name)
@@ -67,6 +69,7 @@ def pose_naturally(armature_object: Object, bones: Iterable[str] | None = None) 
         limbs = [set(limb.joints) for limb in character.limbs if meant.intersection(limb.joints)]
         known &= meant.union(*limbs)
     names = [skeleton.names[joint] for joint in sorted(known) if skeleton.free[joint, 3:].any()]
+    read_pose(armature_object, read_armature(armature_object))  # it is refused before anything is written
     for name in names:
         own_limits(armature_object, name)
     armature = read_armature(armature_object)  # in the rotation orders of the limits

@@ -15,6 +15,7 @@ import bpy
 import numpy as np
 
 from ...core.errors import IKError
+from ...core.messages import Message
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, POISE_PG_stored_bone
 from ..properties.joint_properties import STIFFEST, POISE_PG_joint, POISE_PG_mass
 from ..properties.settings import EXTENSION, METHOD_SETTINGS, POISE_PG_armature
@@ -80,7 +81,7 @@ def preset_folder(*, create: bool = False) -> Path:
     except ValueError:  # run from a checkout, not installed as an extension
         found = bpy.utils.user_resource('DATAFILES', path="poise/presets", create=create)
     except OSError as error:
-        raise IKError(f"the folder of presets cannot be made: {error}") from error
+        raise IKError("the folder of presets cannot be made: {error}", error=error) from error
     if not found:
         raise IKError("Blender has no folder for the user's files in which presets could be")
     return Path(found)
@@ -96,46 +97,61 @@ def preset_path(name: str, folder: Path | None = None) -> Path:
     """Return where a preset of some name is, or would be (IKError: no file can have such a name)."""
     name = name.strip()
     if not name or re.search(r'[\\/:*?"<>|\x00-\x1f]', name) or name[0] == "." or name[-1] == ".":
-        raise IKError(f"{name!r} is no name for a preset: use letters, digits, spaces, - and _")
+        raise IKError("{name!r} is no name for a preset: use letters, digits, spaces, - and _", name=name)
     if RESERVED.fullmatch(name):
-        raise IKError(f"{name!r} is no name for a preset: Windows keeps it for a device. Choose another one")
+        raise IKError(
+            "{name!r} is no name for a preset: Windows keeps it for a device. Choose another one", name=name
+        )
     return (preset_folder() if folder is None else folder) / f"{name}{SUFFIX}"
 
 
 def read_preset(path: Path) -> dict[str, Any]:
     """Read and check a file (IKError: it cannot be read, is no preset, or has a value of no use)."""
-    broken, own = f"preset {path.name!r} is broken:", f"preset {path.name!r} is not read:"
+    broken, own = (
+        Message("preset {path!r} is broken:", path=path.name),
+        Message("preset {path!r} is not read:", path=path.name),
+    )
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise IKError(f"{own} it is larger than {MOST_BYTES >> 20} MB")
+            raise IKError("{own} it is larger than {most} MB", own=own, most=MOST_BYTES >> 20)
         data = json.loads(path.read_text(encoding="utf-8"))
         # An escaped half of a letter is none that Blender could be given; it would only refuse it half-way.
         json.dumps(data, ensure_ascii=False).encode("utf-8")
     except IKError:
         raise
     except OSError as error:
-        raise IKError(f"preset {path.stem!r} cannot be read from {path.parent}: {error.strerror}") from error
+        raise IKError(
+            "preset {stem!r} cannot be read from {parent}: {strerror}",
+            stem=path.stem,
+            parent=path.parent,
+            strerror=error.strerror,
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise IKError(f"{broken} {error}") from error
+        raise IKError("{broken} {error}", broken=broken, error=error) from error
     if not isinstance(data, dict) or data.get("format") != FORMAT:
-        raise IKError(f"{path.name!r} is no preset of Poise: its format is not {FORMAT!r}")
+        raise IKError(
+            "{path!r} is no preset of Poise: its format is not {format!r}", path=path.name, format=FORMAT
+        )
     version = data.get("version")
     if type(version) is not int or version < 1:
-        raise IKError(f"{broken} its version is {version!r}")
+        raise IKError("{broken} its version is {version!r}", broken=broken, version=version)
     if version > VERSION:
         raise IKError(
-            f"preset {path.name!r} has version {version}, this Poise reads up to {VERSION}: update Poise"
+            "preset {path!r} has version {version}, this Poise reads up to {version_2}: update Poise",
+            path=path.name,
+            version=version,
+            version_2=VERSION,
         )
     settings, size = data.get("settings", {}), data.get("size", 0.0)
     if not isinstance(settings, dict):
-        raise IKError(f"{broken} its settings are no object")
-    _check_fields(POISE_PG_armature, settings, SETTINGS, f"{broken} settings")
+        raise IKError("{broken} its settings are no object", broken=broken)
+    _check_fields(POISE_PG_armature, settings, SETTINGS, Message("{broken} settings", broken=broken))
     if not _is_number(size, LARGEST) or size < 0.0:
-        raise IKError(f"{broken} its size is {size!r}")
+        raise IKError("{broken} its size is {size!r}", broken=broken, size=size)
     lists = {what: data.get(what, []) for what in LISTS}
     for what, records in lists.items():
         if not isinstance(records, list):
-            raise IKError(f"{broken} its {what} are no list")
+            raise IKError("{broken} its {what} are no list", broken=broken, what=what)
         _check_count(what, records, own)
         for number, record in enumerate(records):
             _check_record(record, f"{broken} {what}[{number}]", what)
@@ -144,17 +160,19 @@ def read_preset(path: Path) -> dict[str, Any]:
 
 def write_preset(path: Path, data: Mapping[str, Any]) -> None:
     """Write a preset, so that the file is either whole or as it was (IKError: it cannot be written)."""
-    own = f"preset {path.name!r} is not written:"
+    own = Message("preset {path!r} is not written:", path=path.name)
     for what in LISTS:
         _check_count(what, data[what], own)
     try:
         whole = {"format": FORMAT, "version": VERSION, **data}
         text = json.dumps(whole, indent=1, allow_nan=False) + "\n"
     except ValueError as error:
-        raise IKError(f"{own} one of its numbers is not finite") from error
+        raise IKError("{own} one of its numbers is not finite", own=own) from error
     if len(text) > MOST_BYTES:  # all of it is ASCII
         raise IKError(
-            f"{own} it would be larger than {MOST_BYTES >> 20} MB. Store fewer poses of the whole body"
+            "{own} it would be larger than {most} MB. Store fewer poses of the whole body",
+            own=own,
+            most=MOST_BYTES >> 20,
         )
     beside = path.with_name(f"{path.name}.part")
     try:
@@ -162,22 +180,33 @@ def write_preset(path: Path, data: Mapping[str, Any]) -> None:
         beside.write_text(text, encoding="utf-8")
         beside.replace(path)
     except OSError as error:
-        raise IKError(f"preset {path.name!r} cannot be written to {path.parent}: {error.strerror}") from error
+        raise IKError(
+            "preset {path!r} cannot be written to {parent}: {strerror}",
+            path=path.name,
+            parent=path.parent,
+            strerror=error.strerror,
+        ) from error
 
 
 def _check_count(what: str, records: Sequence[Any], where: str) -> None:
     if len(records) > MOST_RECORDS[what]:
-        raise IKError(f"{where} it has {len(records)} {what}, there may be {MOST_RECORDS[what]}")
+        raise IKError(
+            "{where} it has {count} {what}, there may be {most}",
+            where=where,
+            count=len(records),
+            what=what,
+            most=MOST_RECORDS[what],
+        )
 
 
 def _check_record(record: Any, where: str, what: str) -> None:
     """Refuse a record of one of the lists, or a stored pose; fill in what a joint does not have."""
     if not isinstance(record, dict):
-        raise IKError(f"{where} is no object")
+        raise IKError("{where} is no object", where=where)
     for name in ("bone", *(name for name in FURTHER_BONES if name in record)):
         bone = record.get(name)
         if not isinstance(bone, dict) or not isinstance(bone.get("name", ""), str):
-            raise IKError(f"{where}.{name} does not say which bone")
+            raise IKError("{where}.{name} does not say which bone", where=where, name=name)
     for name in POINTS:
         if name in record:
             _three_numbers(record[name], f"{where}.{name}")
@@ -188,9 +217,9 @@ def _check_effector(record: dict[str, Any], where: str) -> None:
     _check_fields(POISE_PG_effector, record, EFFECTOR_FIELDS, where)
     others, stored = record.get("others", 0), record.get("stored", [])
     if type(others) is not int or not 0 <= others <= MOST_TARGETS:
-        raise IKError(f"{where}.others cannot be {others!r}")
+        raise IKError("{where}.others cannot be {others!r}", where=where, others=others)
     if not isinstance(stored, list):
-        raise IKError(f"{where}.stored is no list")
+        raise IKError("{where}.stored is no list", where=where)
     for number, own in enumerate(stored):
         _check_record(own, f"{where}.stored[{number}]", "stored")
 
@@ -201,13 +230,17 @@ def _check_stored(record: dict[str, Any], where: str) -> None:
     record.setdefault("rotation", None)
     _check_fields(POISE_PG_stored_bone, record, ("location", "rotation"), where)
     if not abs(np.linalg.norm(record["rotation"]) - 1.0) < NOT_UNIT:
-        raise IKError(f"{where}.rotation is {record['rotation']!r}, wanted a quaternion of length 1")
+        raise IKError(
+            "{where}.rotation is {record!r}, wanted a quaternion of length 1",
+            where=where,
+            record=record['rotation'],
+        )
 
 
 def _check_mass(record: dict[str, Any], where: str) -> None:
     _check_fields(POISE_PG_mass, {"mass": None} | record, ("mass",), where)
     if record["mass"] < 0.0:
-        raise IKError(f"{where}.mass is negative")
+        raise IKError("{where}.mass is negative", where=where)
 
 
 def _check_joint(record: dict[str, Any], where: str) -> None:
@@ -217,12 +250,12 @@ def _check_joint(record: dict[str, Any], where: str) -> None:
         _three_numbers(record[name], f"{where}.{name}", may_be_none=name in {"lower", "upper"})
     for low, high in zip(record["lower"], record["upper"], strict=True):
         if low is not None and high is not None and low > high:
-            raise IKError(f"{where} has a lower limit above its upper one")
+            raise IKError("{where} has a lower limit above its upper one", where=where)
     if not all(0.0 <= value <= STIFFEST + ROUNDING for value in record["stiffness"]):
-        raise IKError(f"{where}.stiffness is not between 0 and {STIFFEST}")
+        raise IKError("{where}.stiffness is not between 0 and {stiffest}", where=where, stiffest=STIFFEST)
     _check_axes(record["axes"], f"{where}.axes")
     if not _is_number(record["bend"], LARGEST):
-        raise IKError(f"{where}.bend is {record['bend']!r}")
+        raise IKError("{where}.bend is {record!r}", where=where, record=record['bend'])
     _check_fields(POISE_PG_joint, record, ("is_held", "may_move", "source", "order"), where)
 
 
@@ -236,7 +269,7 @@ _CHECKS: Final = {
 
 def _check_axes(axes: Any, where: str) -> None:
     if not isinstance(axes, list) or len(axes) != 3:
-        raise IKError(f"{where} are not three times three numbers")
+        raise IKError("{where} are not three times three numbers", where=where)
     for row in axes:
         _three_numbers(row, where)
 
@@ -249,7 +282,7 @@ def _is_number(value: Any, largest: float) -> bool:
 def _three_numbers(values: Any, where: str, *, may_be_none: bool = False) -> None:
     fits = isinstance(values, list) and len(values) == 3
     if not fits or not all(_is_number(v, sys.float_info.max) or (may_be_none and v is None) for v in values):
-        raise IKError(f"{where} is {values!r}, wanted three numbers")
+        raise IKError("{where} is {values!r}, wanted three numbers", where=where, values=values)
 
 
 def _check_fields(kind: Any, values: Mapping[str, Any], names: Sequence[str], where: str) -> None:
@@ -262,7 +295,7 @@ def _check_fields(kind: Any, values: Mapping[str, Any], names: Sequence[str], wh
         parts = value if is_array else [value]
         fits = isinstance(parts, list) and len(parts) == (prop.array_length if is_array else 1)
         if not fits or not all(_is_value(part, prop) for part in parts):
-            raise IKError(f"{where}.{name} cannot be {value!r}")
+            raise IKError("{where}.{name} cannot be {value!r}", where=where, name=name, value=value)
 
 
 def _is_value(value: Any, prop: Any) -> bool:

@@ -30,6 +30,7 @@ from ...core.arrays import FloatArray
 from ...core.character.roles import Bend, Character, Role
 from ...core.character.roles.structure import TINY
 from ...core.errors import IKError
+from ...core.messages import Message, counted, sentences
 from ...core.model.rotation import EULER_ORDERS, order_index
 from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature
@@ -43,7 +44,7 @@ from ..properties.effector_properties import FURTHER_BONES, POISE_PG_effector, p
 from ..properties.joint_properties import SIDES, POISE_PG_joint
 from ..properties.overrides import refilled
 from ..properties.settings import settings_of
-from ..reports import counted, listed, sentences
+from ..reports import listed
 from .preset_files import EFFECTOR_FIELDS, LENGTHS, POINTS, SETTINGS, read_preset, write_preset
 
 PARALLEL: Final = 1e-6
@@ -66,9 +67,13 @@ class PresetReport:
 
     def summary(self) -> str:
         """Return what was done, for the status bar."""
-        effectors, bones = counted(len(self.effectors), "effector"), counted(len(self.bones), "bone")
-        text = f"{effectors} and limits of {bones}: {Path(self.path).stem}"
-        missing = (f"not here: {listed(self.missing)}",) if self.missing else ()
+        text = Message(
+            "{effectors} and limits of {bones}: {preset}",
+            effectors=counted(len(self.effectors), "{count} effector", "{count} effectors"),
+            bones=counted(len(self.bones), "{count} bone", "{count} bones"),
+            preset=Path(self.path).stem,
+        )
+        missing = (Message("not here: {missing}", missing=listed(self.missing)),) if self.missing else ()
         return sentences(text, *missing, *self.notes)
 
 
@@ -113,7 +118,12 @@ def load_preset(armature_object: Object, path: Path) -> PresetReport:
     masses = {bone: record["mass"] for record in data["masses"] if (bone := bones.find(record["bone"]))}
     set_bone_masses(armature_object, masses)
     if askew := [bone for bone in joints if bone not in limited]:
-        notes.append(f"limits left as they were, because the axes of the bones lie askew: {listed(askew)}")
+        notes.append(
+            Message(
+                "limits left as they were, because the axes of the bones lie askew: {askew}",
+                askew=listed(askew),
+            )
+        )
     missing = tuple(dict.fromkeys(bones.missing))
     return PresetReport(str(path), tuple(effectors), limited, missing, tuple(notes))
 
@@ -166,7 +176,7 @@ class _Bones:
             lateral = "" if side == 'CENTRE' else f"{str(side).lower()} "
             self.missing.append(f"{lateral}{role.lower().replace('_', ' ')} ({name})")
         else:
-            self.missing.append(name or "a bone without a name")
+            self.missing.append(name or Message("a bone without a name"))
         return ""
 
     def frame(self, bone: str) -> tuple[FloatArray, float, FloatArray | None]:
@@ -236,7 +246,7 @@ def _load_effector(bones: _Bones, record: Mapping[str, Any], notes: list[str]) -
     try:
         index = same[0] if same else add_effector(bones.armature_object, bone, kind=kind, make_target=False)
     except IKError as error:  # no pole on a bone that is the middle of no limb
-        notes.append(str(error))
+        notes.append(error.message)
         return ()
     entry = entries[index]
     _apply(entry, record, EFFECTOR_FIELDS)
@@ -254,7 +264,7 @@ def _load_effector(bones: _Bones, record: Mapping[str, Any], notes: list[str]) -
             while len(entries[index].others) < record.get("others", 0):
                 make_target(bones.armature_object, index)
         except IKError as error:  # a bone that is scaled to nothing
-            notes.append(str(error))
+            notes.append(error.message)
     return (entries[index].name,)
 
 
@@ -273,8 +283,11 @@ def _load_stored(
     if not len(entry.stored):
         entry.stay = 'REST'
         notes.append(
-            f"effector {entry.name!r}: there is no stored pose for it here, so it stays near the rest pose. "
-            "Press Store Pose to give it one"
+            Message(
+                "effector {entry!r}: there is no stored pose for it here, so it stays near the rest pose. "
+                "Press Store Pose to give it one",
+                entry=entry.name,
+            )
         )
 
 

@@ -7,19 +7,20 @@ what is missing, uses the bones of the table, and changes nothing else.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import bpy
 import numpy as np
-from bpy.types import Collection, Object
+from bpy.types import Object
 
 from ...core.character.human import joint_defaults
 from ...core.character.role_edits import rows_of
 from ...core.character.roles import Body, Character, Limb, LimbKind, Role, Side
 from ...core.character.roles.trunk import NO_HEAD
 from ...core.errors import IKError
+from ...core.messages import Joined, Message, both, counted, sentences
 from ...core.model.rotation import EULER_ORDERS
 from ...core.model.skeleton import Skeleton
 from ..animation.dependence import dependence
@@ -29,13 +30,13 @@ from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
 from ..armature.switches import switch_over
 from ..effectors.effectors import check_present, target_of
-from ..effectors.entries import add_effector, collection_of, free_name, hold, make_target, remove_effector
+from ..effectors.entries import COLOURS, SUFFIX, add_effector, free_name, hold, make_target, remove_effector
 from ..effectors.transforms import attach, note_place
 from ..live import following
 from ..properties.effector_properties import POISE_PG_effector
 from ..properties.naming import follow_names
 from ..properties.settings import settings_of
-from ..reports import counted, listed, sentences
+from ..reports import listed
 from ..rig.rig import notes_on_bones
 from .ik_controls import control_of, pole_of
 from .preferring import prefer_present_pose, widen_limits, widen_to_action
@@ -80,25 +81,37 @@ class SetupReport:
     def summary(self) -> str:
         """Return what was made, for the status bar."""
         if not self.ready:
-            return sentences("no part of a body was found", *self.notes)
+            return sentences(Message("no part of a body was found"), *self.notes)
         counts = Counter(self.bodies)
-        bodies = [body if count == 1 else counted(count, body) for body, count in counts.items()]
-        text = (
-            f"{' and '.join(bodies) or 'no whole figure'} found: {counted(len(self.added), 'target')} created"
-        )
+        bodies = [
+            BODIES[body][0] if count == 1 else BODIES[body][1].filled(count=count)
+            for body, count in counts.items()
+        ]
+        parts = [
+            counted(
+                len(self.added),
+                "{bodies} found: {count} target created",
+                "{bodies} found: {count} targets created",
+                bodies=both(bodies) if bodies else Message("no whole figure"),
+            )
+        ]
         if self.kept:
-            text += f", {len(self.kept)} kept"
+            parts.append(Message("{count} kept", count=len(self.kept)))
         if self.removed:
-            text += f", removed {listed(self.removed)}"
-        return sentences(text, *self.notes)
+            parts.append(Message("removed {names}", names=listed(self.removed)))
+        return sentences(Joined(", ", parts), *self.notes)
 
 
-COLOURS: Final = {
-    Side.LEFT: (0.15, 0.45, 1.0, 1.0),
-    Side.RIGHT: (1.0, 0.25, 0.2, 1.0),
-    Side.CENTRE: (1.0, 0.8, 0.1, 1.0),
+BODIES: Final[Mapping[str, tuple[Message, Message]]] = {
+    "biped": (Message("biped"), Message("{count} bipeds")),
+    "quadruped": (Message("quadruped"), Message("{count} quadrupeds")),
+    "bird": (Message("bird"), Message("{count} birds")),
+    "many-legged": (Message("many-legged"), Message("{count} many-leggeds")),
+    "snake": (Message("snake"), Message("{count} snakes")),
+    "fish": (Message("fish"), Message("{count} fishs")),
+    "unknown": (Message("unknown"), Message("{count} unknowns")),
 }
-"""Of targets: blue left, red right, yellow in the middle."""
+"""A kind of figure -> its name, and that of several."""
 
 SHAPES: Final = {
     "hips": ('CIRCLE', 0.12),
@@ -221,11 +234,21 @@ def _on_controls(armature_object: Object, parts: Sequence[Part], notes: list[str
             found.append(replace(part, joint=control, kind=kind, at_tail=False, is_control=True))
         else:
             notes.append(
-                f"{part.name}: {armature.driven_by[names[max(deciding)]]} decides {names[max(deciding)]!r}, "
-                "and no control of it was found that may be moved, so it has no target"
+                Message(
+                    "{part}: {decider} decides {bone!r}, and no control of it was found that may be moved, "
+                    "so it has no target",
+                    part=part.name,
+                    decider=armature.driven_by[names[max(deciding)]],
+                    bone=names[max(deciding)],
+                )
             )
     if controls:
-        notes.append(f"the rig's own IK decides limbs: their controls have the targets: {listed(controls)}")
+        notes.append(
+            Message(
+                "the rig's own IK decides limbs: their controls have the targets: {controls}",
+                controls=listed(controls),
+            )
+        )
     return tuple(found)
 
 
@@ -291,7 +314,7 @@ def setup_character(
     guessed = [c for c in character.choices if c.confidence < LEAST_CONFIDENCE and c.role not in SMALL_ROLES]
     if guessed:
         names = listed([choice.name for choice in guessed])
-        notes.append(f"check these roles in the table, they are a guess: {names}")
+        notes.append(Message("check these roles in the table, they are a guess: {names}", names=names))
     has_head = any(part.what == "head" for part in parts)
     told = [note for note in character.notes if note != NO_HEAD or not has_head]
     return SetupReport(
@@ -306,6 +329,53 @@ def setup_character(
         held=held,
         notes=(*told, *dict.fromkeys(notes)),
     )
+
+
+def bend_limbs(
+    armature_object: Object, effectors: Sequence[int] | None = None, *, on: bool | None = None
+) -> tuple[tuple[str, ...], bool]:
+    """Give elbows and knees targets that they bend towards, or take these away.
+
+    Args:
+        armature_object: The original armature object.
+        effectors: Places in the list of hands and feet whose limbs are meant; all limbs for None.
+        on: Whether to give them targets; None to take them away where all limbs have them.
+
+    Returns:
+        The parts that got targets or lost them, such as "elbow.L", and whether they have them now.
+
+    Raises:
+        IKError: None of these is a limb with an elbow or a knee; nothing is changed then.
+    """
+    check_present(armature_object)
+    with set_up_restored_on_error(armature_object):
+        follow_names(armature_object)
+        skeleton = read_armature(armature_object).skeleton
+        character, notes = read_character(armature_object, skeleton)
+        entries: Any = settings_of(armature_object).effectors
+        bones = None if effectors is None else {entries[row].bone for row in effectors}
+        limbs = [
+            part
+            for part in body_parts(skeleton, character, poles=True)
+            if part.kind == 'POLE'
+            and (bones is None or bones & {skeleton.names[joint] for joint in part.limb.joints})
+        ]
+        if not limbs:
+            raise IKError(
+                "{armature!r} has no such arm or leg with an elbow or a knee: look at its roles (tab "
+                "Poise, Roles), or add an effector of the kind Pole to the forearm or shin",
+                armature=armature_object.name,
+            )
+        known = {entry.part: row for row, entry in enumerate(entries) if entry.part}
+        on = not all(part.name in known for part in limbs) if on is None else on
+        made = _Effectors(armature_object, skeleton, character, notes)
+        if on:
+            made.set(_on_controls(armature_object, limbs, notes))
+        else:
+            made.remove([known[part.name] for part in limbs if part.name in known])
+        follow_names(armature_object)
+        bpy.data.batch_remove([target for target in made.gone if _is_left_over(target)])
+    return tuple(made.added if on else made.removed), on
 
 
 def _set_limits(
@@ -327,9 +397,19 @@ def _set_limits(
             hinges |= {name} if usual.is_hinge else set()
     notes += from_rig.notes
     if widened := widen_limits(armature_object, assumed, hinges):
-        notes.append(f"the present pose is outside the usual limits: limits are wider for {listed(widened)}")
+        notes.append(
+            Message(
+                "the present pose is outside the usual limits: limits are wider for {widened}",
+                widened=listed(widened),
+            )
+        )
     if widened := widen_to_action(armature_object, assumed):
-        notes.append(f"the animation goes beyond the usual limits: limits are wider for {listed(widened)}")
+        notes.append(
+            Message(
+                "the animation goes beyond the usual limits: limits are wider for {widened}",
+                widened=listed(widened),
+            )
+        )
     return from_rig.bones, tuple(assumed)
 
 
@@ -376,10 +456,17 @@ class _Effectors:
     def remove_others(self, parts: Sequence[Part], *, poles: bool) -> None:
         """Remove the effectors of parts that there are not any more; without `poles` those of poles stay."""
         names = {"", *(part.name for part in parts)}
-        for row in reversed(range(len(self._entries))):
-            entry = self._entries[row]
-            part, target = entry.part, entry.target
-            if part not in names and (poles or entry.kind != 'POLE') and self._remove(row):
+        self.remove(
+            row
+            for row, entry in enumerate(self._entries)
+            if entry.part not in names and (poles or entry.kind != 'POLE')
+        )
+
+    def remove(self, rows: Iterable[int]) -> None:
+        """Remove effectors at some places of the list."""
+        for row in sorted(rows, reverse=True):
+            part, target = self._entries[row].part, self._entries[row].target
+            if self._remove(row):
                 self.removed.insert(0, part)
                 self.gone += [] if target is None else [target]
 
@@ -389,7 +476,13 @@ class _Effectors:
         for part in parts:
             bone = self._skeleton.names[part.joint]
             if not self._skeleton.free[self._skeleton.ancestors(part.joint)].any():
-                self._notes.append(f"{part.name}: nothing above {bone!r} may move, so it has no target")
+                self._notes.append(
+                    Message(
+                        "{part}: nothing above {bone!r} may move, so it has no target",
+                        part=part.name,
+                        bone=bone,
+                    )
+                )
                 continue
             index = self._find(part, bone)
             if index is None:
@@ -402,15 +495,19 @@ class _Effectors:
                 self.kept.append(part.name)
                 if links := dependence(target, self._object):
                     self._notes.append(
-                        f"the target of {part.name} depends on the armature ({', '.join(links)}): break that "
-                        "link (Alt P clears a parent), or nothing can be solved"
+                        Message(
+                            "the target of {part} depends on the armature ({names}): break that link (Alt P "
+                            "clears a parent), or nothing can be solved",
+                            part=part.name,
+                            names=Joined(", ", links),
+                        )
                     )
                 continue
             self.gone += [] if target is None else [target]
             try:
                 made.append((part, make_target(self._object, index)))
             except IKError as error:  # the bone is scaled to nothing
-                self._notes.append(str(error))
+                self._notes.append(error.message)
                 self._remove(index)
             else:
                 (self.added if target is None else self.kept).append(part.name)
@@ -452,7 +549,7 @@ class _Effectors:
             remove_effector(self._object, index)
         except IKError as error:  # it belongs to the library
             self._entries[index].enabled = False
-            self._notes.append(f"{error}. It is disabled now")
+            self._notes.append(Message("{error}. It is disabled now", error=error.message))
             return False
         return True
 
@@ -463,16 +560,9 @@ class _Effectors:
             target.empty_display_type, size = SHAPES[part.what]
             target.empty_display_size = size * scale * (figures[part.limb.figure].size if figures else 1.0)
             target.color = COLOURS[part.limb.side]
-            target.show_in_front = True
-            for other in target.users_collection:
-                other.objects.unlink(target)
-            _targets_collection(self._object).objects.link(target)
             if target.parent is None:
                 attach(target, self._object)
         bpy.context.view_layer.update()
-
-
-SUFFIX: Final = " Targets"
 
 
 def _is_left_over(target: Object) -> bool:
@@ -481,15 +571,3 @@ def _is_left_over(target: Object) -> bool:
     ours = target.type == 'EMPTY' and any(own.name.endswith(SUFFIX) for own in collections)
     used = target.library or target.animation_data or target.children or target.users > len(collections)
     return ours and not used
-
-
-def _targets_collection(armature_object: Object) -> Collection:
-    """Return the collection of the targets of an armature, shown where the armature is."""
-    parent = collection_of(armature_object, bpy.context.view_layer)
-    name = f"{armature_object.name}{SUFFIX}"
-    if (known := parent.children.get(name)) is not None:
-        return known
-    collection: Any = bpy.data.collections.new(name)
-    collection.color_tag = 'COLOR_03'
-    parent.children.link(collection)
-    return collection

@@ -7,6 +7,8 @@ effector and says what to do.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any, Final
 
 import bpy
@@ -14,18 +16,24 @@ import numpy as np
 from bpy.types import Depsgraph, Object
 
 from ...core import IKError
-from ...core.arrays import FloatArray
+from ...core.arrays import BoolArray, FloatArray
+from ...core.messages import Message
 from ..animation.dependence import check_independence
-from ..animation.fcurves import PLACED_BY, driven_channels, is_moved
+from ..animation.fcurves import PLACED_BY, driven_channels, is_moved, own_curves
+from ..animation.own_keys import has_only_own_keys
 from ..armature.armature import check_armature, world_from_armature
 from ..kinds.kinds import KINDS, Effector, asked_of
 from ..properties.effector_properties import STATE_ITEMS, POISE_PG_effector, POISE_PG_target
 from ..properties.settings import settings_of
+from .feet import angles_of, foot_at_target, is_rolling, read_foot, with_feet_rolled
 
 COPIED: Final = ("bone", "kind", "priority", "weight", "chain_depth", "is_support", "stay")
 """Fields of an entry that an effector takes as they are."""
 
-FINITE: Final = ("weight", "softness_position", "softness_rotation", "point", "other_point", "pin_matrix")
+FINITE: Final = (
+    *("weight", "softness_position", "softness_rotation", "point", "other_point", "pin_matrix"),
+    *("heel_point", "ball_point", "tip_point"),
+)
 """Fields of an entry that must be numbers; scripts and drivers can write others."""
 
 UNMOVED: Final = 1e-6
@@ -51,8 +59,15 @@ def read_effectors(armature_object: Object, *, drawing: bool = False) -> tuple[E
                 if not drawing:
                     raise
     if not any(entry.enabled for entry in entries):
-        state = "all effectors are disabled: enable" if len(entries) else "there are no effectors: add"
-        raise IKError(f"{armature_object.name!r}: {state} one in the sidebar, tab Poise")
+        if not len(entries):
+            raise IKError(
+                "{armature!r}: there are no effectors: add one in the sidebar, tab Poise",
+                armature=armature_object.name,
+            )
+        raise IKError(
+            "{armature!r}: all effectors are disabled: enable one in the sidebar, tab Poise",
+            armature=armature_object.name,
+        )
     return tuple(found)
 
 
@@ -61,15 +76,29 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
     state = present_state(armature_object, entry)
     data: Any = armature_object.data
     if entry.bone not in data.bones:
-        missing = f"no bone {entry.bone!r} (renamed?)" if entry.bone else "no bone chosen"
+        missing = (
+            Message("no bone {bone!r} (renamed?)", bone=entry.bone)
+            if entry.bone
+            else Message("no bone chosen")
+        )
         raise IKError(
-            f"effector {label!r} has {missing} in {armature_object.name!r}: choose its bone, or disable it"
+            "effector {label!r} has {missing} in {armature!r}: choose its bone, or disable it",
+            label=label,
+            missing=missing,
+            armature=armature_object.name,
         )
     for field in FINITE:
         if not np.isfinite(getattr(entry, field)).all():
-            name = entry.bl_rna.properties[field].name
-            remedy = "pin the bone again" if field == "pin_matrix" else "set it in the sidebar, tab Poise"
-            raise IKError(f"effector {label!r}: its {name} is not a number: {remedy}")
+            name = Message(entry.bl_rna.properties[field].name)
+            remedy = Message("set it in the sidebar, tab Poise")
+            if field == "pin_matrix":
+                remedy = Message("pin the bone again")
+            raise IKError(
+                "effector {label!r}: its {name} is not a number: {remedy}",
+                label=label,
+                name=name,
+                remedy=remedy,
+            )
     use = 'NEEDED' if state == 'REACH' != entry.state else kind.target_use(entry)
     followed: list[Following] = []
     if use == 'NEEDED' or (use == 'OPTIONAL' and target_of(entry) is not None):
@@ -91,6 +120,7 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
         state=state,
         pin=tuple(entry.pin_matrix) if state != 'REACH' and is_held(entry) else None,
         **kind.read(label, entry),
+        **read_foot(armature_object, label, entry),
     )
 
 
@@ -110,13 +140,27 @@ def present_state(armature_object: Object, entry: POISE_PG_effector) -> str:
     target = target_of(entry)
     if target is None:
         return entry.state
-    is_noted = bool(entry.placed[15])
-    if (is_noted or entry.state == 'FOLLOW') and is_taken(armature_object, entry):
+    is_noted, follows = bool(entry.placed[15]), entry.state == 'FOLLOW'
+    if (is_led if follows else is_taken)(armature_object, entry) and (is_noted or follows):
         return 'REACH'
     # The own channels: they stay where the armature object takes the target along.
     was, now = np.array(entry.placed).reshape(4, 4), np.array(target.matrix_basis)
     far = np.abs(now - was) > UNMOVED * (1.0 + np.abs(was))
-    return 'REACH' if is_noted and far.any() else entry.state
+    return 'REACH' if is_noted and far.any() and not (follows and _is_played(target, far)) else entry.state
+
+
+def _is_played(target: Object, far: BoolArray) -> bool:
+    """Whether a target whose matrix has moved in some entries (4, 4) is where its keys have it now."""
+    curves = {channel: curve for channel, curve in own_curves(target).items() if channel[0] in PLACED_BY}
+    if not curves:
+        return False
+    scene: Any = bpy.context.scene
+    frame = scene.frame_current + scene.frame_subframe
+    values = np.array([getattr(target, path)[index] for path, index in curves])
+    played = np.array([curve.evaluate(frame) for curve in curves.values()])
+    paths = {path for path, _ in curves}
+    unkeyed = ("location" not in paths and far[:3, 3].any()) or (paths <= {"location"} and far[:3, :3].any())
+    return not unkeyed and bool((np.abs(values - played) <= UNMOVED * (1.0 + np.abs(played))).all())
 
 
 def possible_states(entry: POISE_PG_effector) -> list[str]:
@@ -126,13 +170,18 @@ def possible_states(entry: POISE_PG_effector) -> list[str]:
 
 
 def is_taken(armature_object: Object, entry: Following) -> bool:
-    """Whether others than Poise say where a target is: keys, drivers, constraints, a parent, or a bone."""
+    """Whether keys, drivers, constraints, a parent or a bone say where a target is."""
+    return is_moved(entry.target, armature_object) or is_led(armature_object, entry)
+
+
+def is_led(armature_object: Object, entry: Following) -> bool:
+    """Whether others than Poise say where a target is: as `is_taken`, without keys that Poise has written."""
     target: Any = entry.target
     bound = target.parent not in {None, armature_object} or target.parent_type != 'OBJECT'
     driven = any(path in PLACED_BY for path, _ in driven_channels(target))
     played = target.animation_data is not None and len(target.animation_data.nla_tracks) > 0
-    keyed = played or driven or is_moved(target, armature_object)
-    return bool(bound or keyed or target.constraints or _target_bone(entry))
+    keyed = is_moved(target, armature_object) and not has_only_own_keys(target)
+    return bool(bound or driven or played or keyed or target.constraints or _target_bone(entry))
 
 
 def has_own_place(armature_object: Object, entry: Following) -> bool:
@@ -149,7 +198,7 @@ def is_held(entry: POISE_PG_effector) -> bool:
 
 def label_of(entry: POISE_PG_effector, index: int) -> str:
     """Return the name of an entry for messages."""
-    return entry.name or entry.bone or f"number {index + 1}"
+    return entry.name or entry.bone or Message("number {index}", index=index + 1)
 
 
 def lacks_target(entry: POISE_PG_effector) -> bool:
@@ -196,8 +245,10 @@ def present_target(label: str, entry: Following) -> Object:
     target = checked_target(label, entry)
     if target_of(entry) is None:
         raise IKError(
-            f"effector {label!r}: its target {target.name!r} is in no scene (deleted?): choose one, make "
-            "one, or disable it"
+            "effector {label!r}: its target {target!r} is in no scene (deleted?): choose one, make one, "
+            "or disable it",
+            label=label,
+            target=target.name,
         )
     return target
 
@@ -206,16 +257,26 @@ def checked_target(label: str, entry: Following) -> Object:
     """Return the target of an entry, if it is there; fast enough for each frame."""
     target = entry.target
     if target is None:
-        raise IKError(f"effector {label!r} has no target (deleted?): choose one, make one, or disable it")
+        raise IKError(
+            "effector {label!r} has no target (deleted?): choose one, make one, or disable it", label=label
+        )
     if target.is_missing:
-        where = target.library.filepath if target.library is not None else "its file"
-        raise IKError(f"effector {label!r}: its target {target.name!r} is missing from {where}. Relink it")
+        where = target.library.filepath if target.library is not None else Message("its file")
+        raise IKError(
+            "effector {label!r}: its target {target!r} is missing from {where}. Relink it",
+            label=label,
+            target=target.name,
+            where=where,
+        )
     if bone := _target_bone(entry):
         bones: Any = () if target.pose is None else target.pose.bones
         if bone not in bones:
             raise IKError(
-                f"effector {label!r}: its target {target.name!r} has no bone {bone!r} (renamed?). Choose "
-                "another bone, or none"
+                "effector {label!r}: its target {target!r} has no bone {bone!r} (renamed?). Choose another "
+                "bone, or none",
+                label=label,
+                target=target.name,
+                bone=bone,
             )
     return target
 
@@ -232,7 +293,7 @@ def check_evaluated(armature_object: Object, effectors: Sequence[Effector], deps
     """
     entries = settings_of(armature_object).effectors
     targets = [
-        (f"effector {effector.name!r}: its target", followed.target)
+        (Message("effector {effector!r}: its target", effector=effector.name), followed.target)
         for effector in effectors
         for followed in _followed(effector, entries[effector.index])
     ]
@@ -240,8 +301,10 @@ def check_evaluated(armature_object: Object, effectors: Sequence[Effector], deps
     for role, obj in [("armature", armature_object), *targets]:
         if obj is not None and obj not in present:
             raise IKError(
-                f"{role} {obj.name!r} is not evaluated in this view layer: it was deleted from the scene, is "
-                "disabled in viewports, or its collections are. Enable it there (hiding with H does no harm)"
+                "{role} {obj!r} is not evaluated in this view layer: it was deleted from the scene, is "
+                "disabled in viewports, or its collections are. Enable it there (hiding with H does no harm)",
+                role=role,
+                obj=obj.name,
             )
 
 
@@ -265,7 +328,10 @@ def _same_entry(armature_object: Object, entries: Any, effector: Effector) -> PO
     """Return the entry of an effector, if the list is still the same."""
     entry = entries[effector.index] if effector.index < len(entries) else None
     if entry is None or entry.bone != effector.bone or len(entry.others) < len(effector.others):
-        raise IKError(f"the effectors of {armature_object.name!r} have changed meanwhile: begin again")
+        raise IKError(
+            "the effectors of {armature!r} have changed meanwhile: begin again",
+            armature=armature_object.name,
+        )
     return entry
 
 
@@ -276,22 +342,56 @@ def world_from_targets(
 
     An effector has as many as `Effector.targets` has names, in the order of the effectors. That of one whose
     bone is held is the matrix of the bone where it is held, with the origin at its point. That of an effector
-    without a target is the identity.
+    without a target is the identity. Those of feet that roll are where foot and toes are rolled to.
     """
     entries = settings_of(armature_object).effectors
-    matrices: list[FloatArray] = []
+    matrices: list[list[FloatArray]] = []
     for effector in effectors:
         entry = _same_entry(armature_object, entries, effector)
         if effector.pin is not None:
             held = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
             held = held @ np.array(effector.pin).reshape(4, 4)
             held[:3, 3] += held[:3, :3] @ np.array(effector.point)
-            matrices.append(held)
+            own = [held]
         elif effector.target:
-            matrices += [_world_from(effector, each, depsgraph) for each in _followed(effector, entry)]
+            own = [_world_from(effector, each, depsgraph) for each in _followed(effector, entry)]
         else:
-            matrices.append(np.eye(4))
-    return np.array(matrices).reshape(-1, 4, 4)
+            own = [np.eye(4)]
+        matrices.append(own)
+    if any(effector.sole is not None for effector in effectors):
+        shown = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
+        matrices = with_feet_rolled(
+            effectors, entries, matrices, float(np.cbrt(np.linalg.det(shown[:3, :3])))
+        )
+    return np.array(list(chain(*matrices))).reshape(-1, 4, 4)
+
+
+def foot_rings(
+    armature_object: Object, row: int, depsgraph: Depsgraph
+) -> tuple[dict[str, FloatArray], float]:
+    """Where the angles of the foot at a place in the list turn it, and how long that foot is, in the world.
+
+    Returns:
+        world_from_ring of each angle, (4, 4) [m], without scale, turned about Z by it; none where the foot
+        does not roll or lacks something. And the length from heel to tip [m].
+    """
+    entry = settings_of(armature_object).effectors[row]
+    try:
+        effector = _read(armature_object, row, entry) if is_rolling(entry) and entry.enabled else None
+        if effector is None or effector.sole is None:
+            return {}, 0.0
+        flat = replace(effector, sole=None, toe_bone="")
+        [world_from_target] = world_from_targets(armature_object, [flat], depsgraph)
+        rings = effector.sole.rings(angles_of(effector.name, entry))
+    except IKError:
+        return {}, 0.0  # what is wrong is said where the user asks for a solve
+    shown = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
+    scale = float(np.cbrt(np.linalg.det(shown[:3, :3])))
+    world_from_foot = foot_at_target(world_from_target, effector.point, scale)
+    placed = {name: world_from_foot @ ring for name, ring in rings.items()}
+    for matrix in placed.values():
+        matrix[:3, :3] /= scale
+    return placed, scale * effector.sole.length
 
 
 def _world_from(effector: Effector, followed: Following, depsgraph: Depsgraph) -> FloatArray:
@@ -303,8 +403,11 @@ def _world_from(effector: Effector, followed: Following, depsgraph: Depsgraph) -
     if not np.isfinite(matrix).all():
         scene: Any = depsgraph.scene
         raise IKError(
-            f"effector {effector.name!r}: the place of its target {target.name!r} is not a number "
-            f"in frame {scene.frame_current}. Look at its drivers, constraints and scale"
+            "effector {effector!r}: the place of its target {target!r} is not a number in frame "
+            "{frame}. Look at its drivers, constraints and scale",
+            effector=effector.name,
+            target=target.name,
+            frame=scene.frame_current,
         )
     return matrix
 
@@ -331,8 +434,11 @@ def read_amounts(
                 if not np.isfinite(amounts[row]):
                     scene: Any = depsgraph.scene
                     raise IKError(
-                        f"effector {effector.name!r}: its {name} is not a number in frame "
-                        f"{scene.frame_current}. Look at its keys and drivers"
+                        "effector {effector!r}: its {name} is not a number in frame {frame}. Look at its "
+                        "keys and drivers",
+                        effector=effector.name,
+                        name=name,
+                        frame=scene.frame_current,
                     )
         if effector.follows:  # an influence is a part of the way to a target
             influences[row] = 1.0

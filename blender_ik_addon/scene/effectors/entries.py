@@ -16,6 +16,9 @@ from bpy.types import Collection, LayerCollection, Object, ViewLayer
 
 from ...core import IKError
 from ...core.arrays import FloatArray
+from ...core.character.roles import Side
+from ...core.character.roles.names import read_name
+from ...core.messages import Joined, Message
 from ...core.model.rotation import euler_from_matrix, matrix_from_euler, order_index, quat_from_matrix
 from ..animation.dependence import check_independence
 from ..animation.fcurves import renumber_channels
@@ -28,12 +31,23 @@ from ..properties.effector_properties import STATE_ITEMS, POISE_PG_effector
 from ..properties.naming import follow_names, note_name
 from ..properties.overrides import only_own, prepare_override, refilled
 from ..properties.settings import settings_of
-from .effectors import check_evaluated, is_taken, label_of, lacks_target, target_label, target_of
+from .effectors import check_evaluated, is_led, is_taken, label_of, lacks_target, target_label, target_of
+from .feet import is_rolling, sole_of, unrolled
 from .masses import body_of
 from .transforms import attach, goes_along, note_place, place_target, put, turn_target, world_matrix
 
 TARGET_SIZE: Final = 0.06
 """Display size of a new target, as a part of the armature's size [1]."""
+
+COLOURS: Final = {
+    Side.LEFT: (0.15, 0.45, 1.0, 1.0),
+    Side.RIGHT: (1.0, 0.25, 0.2, 1.0),
+    Side.CENTRE: (1.0, 0.8, 0.1, 1.0),
+}
+"""Of targets: blue left, red right, yellow in the middle."""
+
+SUFFIX: Final = " Targets"
+"""What the name of the collection of an armature's targets ends with."""
 
 STATES: Final = tuple(item[0] for item in STATE_ITEMS)
 """Of effectors, by their names in files and scripts."""
@@ -59,9 +73,18 @@ def add_effector(
     check_armature(armature_object)
     pose: Any = armature_object.pose
     if bone_name not in pose.bones:
-        raise IKError(f"{armature_object.name!r} has no bone {bone_name!r}: choose one of its bones")
+        raise IKError(
+            "{armature!r} has no bone {bone_name!r}: choose one of its bones",
+            armature=armature_object.name,
+            bone_name=bone_name,
+        )
     if kind not in KINDS:
-        raise IKError(f"effector for {bone_name!r}: no kind {kind!r}; there are {', '.join(KINDS)}")
+        raise IKError(
+            "effector for {bone_name!r}: no kind {kind!r}; there are {names}",
+            bone_name=bone_name,
+            kind=kind,
+            names=', '.join(KINDS),
+        )
     if target is not None:
         check_independence(bone_name, target, armature_object)
     prepare_override(armature_object)  # an autosave asks no handler
@@ -99,8 +122,13 @@ def _entry_at(armature_object: Object, index: int) -> tuple[Any, str]:
     check_armature(armature_object)
     effectors = settings_of(armature_object).effectors
     if not 0 <= index < len(effectors):
-        raise IKError(f"{armature_object.name!r} has {len(effectors)} effectors, there is none at {index}")
-    return effectors[index], f"effector {label_of(effectors[index], index)!r}"
+        raise IKError(
+            "{armature!r} has {count} effectors, there is none at {index}",
+            armature=armature_object.name,
+            count=len(effectors),
+            index=index,
+        )
+    return effectors[index], Message("effector {effector!r}", effector=label_of(effectors[index], index))
 
 
 def remove_effector(armature_object: Object, index: int) -> None:
@@ -108,7 +136,7 @@ def remove_effector(armature_object: Object, index: int) -> None:
     _, label = _entry_at(armature_object, index)
     effectors = settings_of(armature_object).effectors
     kept = [number for number in range(len(effectors)) if number != index]
-    with only_own(label, "disable it"):
+    with only_own(label, Message("disable it")):
         effectors.remove(index)
     places = {old: new for new, old in enumerate(kept)} | {index: None}
     renumber_channels(armature_object, EFFECTORS_PATH, places)
@@ -121,7 +149,7 @@ def move_effector(armature_object: Object, index: int, place: int) -> None:
     effectors = settings_of(armature_object).effectors
     order = list(range(len(effectors)))
     order.insert(place, order.pop(index))
-    with only_own(label, "move those that were added here"):
+    with only_own(label, Message("move those that were added here")):
         effectors.move(index, place)
     renumber_channels(armature_object, EFFECTORS_PATH, {old: new for new, old in enumerate(order)})
 
@@ -134,7 +162,7 @@ def make_target(armature_object: Object, index: int) -> Object:
     entry, label = _entry_at(armature_object, index)
     kind = KINDS[entry.kind]
     if kind.target_use(entry) == 'NONE' and not (kind.pinnable and entry.pinned):
-        raise IKError(f"{label} follows no target: it needs none")
+        raise IKError("{label} follows no target: it needs none", label=label)
     before, rows = (entry.target, entry.target_bone), len(entry.others)
     try:
         if not kind.several:
@@ -166,7 +194,7 @@ def add_choice(armature_object: Object, index: int, target: Object | None = None
     """Add one more target, of which one is enough, to an effector of the kind ONE_OF: an empty for None."""
     entry, label = _entry_at(armature_object, index)
     if not KINDS[entry.kind].several:
-        raise IKError(f"{label} follows one target: choose the kind One Of to give it several")
+        raise IKError("{label} follows one target: choose the kind One Of to give it several", label=label)
     if target is None:
         return make_target(armature_object, index)
     check_independence(label_of(entry, index), target, armature_object)
@@ -179,10 +207,16 @@ def remove_choice(armature_object: Object, index: int, number: int) -> None:
     entry, label = _entry_at(armature_object, index)
     if not 0 <= number <= len(entry.others) or not len(entry.others):
         raise IKError(
-            f"{label} has {1 + len(entry.others)} targets: there is none at {number} to be taken away"
+            "{label} has {count} targets: there is none at {number} to be taken away",
+            label=label,
+            count=1 + len(entry.others),
+            number=number,
         )
     first = entry.others[0].target, entry.others[0].target_bone
-    with only_own(f"target {number} of {label}", "choose another object for it"):
+    with only_own(
+        Message("target {number} of {label}", number=number, label=label),
+        Message("choose another object for it"),
+    ):
         entry.others.remove(max(0, number - 1))
     if number == 0:
         entry.target, entry.target_bone = first
@@ -197,19 +231,34 @@ def set_state(armature_object: Object, index: int, state: str) -> None:
     entry, label = _entry_at(armature_object, index)
     kind = KINDS[entry.kind]
     if state not in STATES:
-        raise IKError(f"{label}: no state {state!r}; there are {', '.join(STATES)}")
+        raise IKError(
+            "{label}: no state {state!r}; there are {names}",
+            label=label,
+            state=state,
+            names=', '.join(STATES),
+        )
     if state in {'PIN', 'FOLLOW'}:
         if not kind.pinnable:
-            kinds = ", ".join(other.item[0] for other in KINDS.values() if other.pinnable)
-            cannot, do = ("be pinned", "pin") if state == 'PIN' else ("follow", "choose")
+            kinds = Joined(", ", [Message(own.item[0]) for own in KINDS.values() if own.pinnable])
+            if state == 'PIN':
+                raise IKError(
+                    "{label} cannot be pinned, its kind does not say where its bone is: pin one of the kinds "
+                    "{kinds}",
+                    label=label,
+                    kinds=kinds,
+                )
             raise IKError(
-                f"{label} cannot {cannot}, its kind does not say where its bone is: {do} one of the kinds "
-                f"{kinds}"
+                "{label} cannot follow, its kind does not say where its bone is: choose one of the kinds "
+                "{kinds}",
+                label=label,
+                kinds=kinds,
             )
-        if state == 'FOLLOW' and target_of(entry) is not None and is_taken(armature_object, entry):
+        if state == 'FOLLOW' and target_of(entry) is not None and is_led(armature_object, entry):
             raise IKError(
-                f"{label} cannot follow: keys, drivers, constraints or a parent say where its target "
-                f"{target_label(entry)!r} is. Remove these, pin it, or switch it off"
+                "{label} cannot follow: keys, drivers, constraints or a parent say where its target "
+                "{target!r} is. Remove these, pin it, or switch it off",
+                label=label,
+                target=target_label(entry),
             )
         hold(armature_object, entry, state)
         return
@@ -228,16 +277,19 @@ def hold(armature_object: Object, entry: POISE_PG_effector, state: str) -> None:
     Raises:
         IKError: There is no such bone, or it is nowhere.
     """
-    label = f"effector {(entry.name or entry.bone)!r}"
+    label = Message("effector {effector!r}", effector=entry.name or entry.bone)
     matrix = _Shown(armature_object, label).posed(entry.bone)
     if KINDS[entry.kind].orientation and np.isnan(orientations(matrix)).any():
         raise IKError(
-            f"{label}: bone {entry.bone!r} is scaled to nothing, so it has no orientation to be held. Reset "
-            "its scale and its parents' (Alt S) first"
+            "{label}: bone {bone!r} is scaled to nothing, so it has no orientation to be held. Reset its "
+            "scale and its parents' (Alt S) first",
+            label=label,
+            bone=entry.bone,
         )
-    entry.pin_matrix, entry.placed = tuple(matrix.ravel().tolist()), (0.0,) * 16
+    entry.pin_matrix, entry.placed = tuple(unrolled(entry, matrix).ravel().tolist()), (0.0,) * 16
     entry.state = state
-    if target_of(entry) is not None and not is_taken(armature_object, entry):
+    taken = is_led if state == 'FOLLOW' else is_taken
+    if target_of(entry) is not None and not taken(armature_object, entry):
         place_target(armature_object, entry, np.array(armature_object.matrix_world) @ matrix)
 
 
@@ -276,13 +328,21 @@ def keep_orientation(armature_object: Object, index: int, keeps: bool) -> None:
     entry, label = _entry_at(armature_object, index)
     if entry.kind not in {'POSITION', 'BOTH'}:
         kinds = " or ".join(KINDS[kind].item[0] for kind in ('POSITION', 'BOTH'))
-        raise IKError(f"{label} reaches no place, so it has no orientation to keep: choose the kind {kinds}")
+        raise IKError(
+            "{label} reaches no place, so it has no orientation to keep: choose the kind {kinds}",
+            label=label,
+            kinds=kinds,
+        )
     if keeps and entry.kind == 'POSITION':
         target = target_of(entry)
         if target is not None and target.is_editable and not is_taken(armature_object, entry):
             bone = np.array(armature_object.matrix_world) @ _Shown(armature_object, label).posed(entry.bone)
             if np.isnan(orientations(bone)).any():
-                raise IKError(f"{label}: bone {entry.bone!r} is scaled to nothing, so it has no orientation")
+                raise IKError(
+                    "{label}: bone {bone!r} is scaled to nothing, so it has no orientation",
+                    label=label,
+                    bone=entry.bone,
+                )
             turn_target(armature_object, target, bone)
             if any(entry.placed):
                 note_place(entry)
@@ -293,8 +353,8 @@ def add_floor(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
     """Keep bones above one plane below the lowest of them; return those that got an effector for it.
 
     The plane is an empty that may be moved and turned, and all are above it at first, so nothing moves. Of
-    bones on which the body stands the lower end is kept above it, of others the point that reaches for a
-    target. Bones that have a floor are left out.
+    bones on which the body stands the lower end is kept above it, of feet that roll the whole
+    sole, of others the point that reaches for a target. Bones that have a floor are left out.
 
     Raises:
         IKError: The armature cannot be posed, or there is no such bone.
@@ -308,8 +368,13 @@ def add_floor(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
     shown = _Shown(armature_object, "floor")
     tails = {bone: (0.0, shown.length(bone), 0.0) for bone in wanted}
     ends = {bone: (shown.shown(bone)[:3, 3], points_of(shown.shown(bone), tails[bone])) for bone in wanted}
-    ground = min(float(place[2]) for both in ends.values() for place in both)
-    count = len(entries)
+    soles = {own.bone: sole_of(own) for own in entries if own.bone in ends and is_rolling(own)}
+    places = [place for both in ends.values() for place in both]
+    for bone, sole in soles.items():
+        floor = np.stack([sole.on_floor(point) for point in (sole.heel, sole.tip)])
+        places += list(points_of(shown.shown(bone), floor))
+    ground = min(float(place[2]) for place in places)
+    scale, count = armature_object.matrix_world.median_scale, len(entries)
     known = next((entry.target for entry in entries if entry.kind == 'FLOOR' and target_of(entry)), None)
     try:
         with made_removed_on_error("objects"):
@@ -323,6 +388,8 @@ def add_floor(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
                     entry.point = own.point
                 elif ends[bone][1][2] < ends[bone][0][2]:
                     entry.point = tails[bone]
+                if bone in soles:  # its sole stands on the plane, and the point as high above it as at rest
+                    entry.height = scale * (np.dot(soles[bone].up, entry.point) - soles[bone].height)
     except BaseException:
         while len(entries) > count:
             entries.remove(len(entries) - 1)
@@ -338,7 +405,7 @@ def _new_plane(armature_object: Object, height: float) -> Object:
     plane.empty_display_type = 'CIRCLE'
     plane.empty_display_size = 0.5 * max(armature_object.dimensions[:]) or 1.0
     plane.rotation_mode = 'XYZ'
-    collection_of(armature_object, bpy.context.view_layer).objects.link(plane)
+    targets_collection(armature_object).objects.link(plane)
     bpy.context.view_layer.update()
     return plane
 
@@ -347,11 +414,16 @@ def store_pose(armature_object: Object, index: int) -> int:
     """Store the present pose as that near which the bones of an effector stay; return how many there are."""
     entry, label = _entry_at(armature_object, index)
     if entry.kind != 'STAY':
-        raise IKError(f"{label} stays near no pose: choose the kind Stay Near for it")
+        raise IKError("{label} stays near no pose: choose the kind Stay Near for it", label=label)
     armature = read_armature(armature_object)
     skeleton, pose = armature.skeleton, read_pose(armature_object, armature)
     if entry.bone not in skeleton.names:
-        raise IKError(f"{label}: {armature_object.name!r} has no bone {entry.bone!r}: choose its bone")
+        raise IKError(
+            "{label}: {armature!r} has no bone {bone!r}: choose its bone",
+            label=label,
+            armature=armature_object.name,
+            bone=entry.bone,
+        )
     joints = staying_joints(skeleton, entry.bone, entry.stay_scope == 'BODY')
     quaternions = quat_from_matrix(matrix_from_euler(pose.rotation[joints], skeleton.orders[joints]))
     bones = refilled(entry.stored, len(joints))
@@ -375,12 +447,19 @@ class _Shown:
     def posed(self, name: str) -> FloatArray:
         """armature_from_bone, (4, 4) [m] (IKError: the bone is missing or nowhere)."""
         if name not in self._posed.pose.bones:
-            raise IKError(f"{self._label}: {self._object.name!r} has no bone {name!r}")
+            raise IKError(
+                "{label}: {object!r} has no bone {name!r}",
+                label=self._label,
+                object=self._object.name,
+                name=name,
+            )
         matrix = np.array(self._posed.pose.bones[name].matrix)
         if not np.isfinite(matrix).all():
             raise IKError(
-                f"{self._label}: the place of bone {name!r} is not a number. Look at its drivers, "
-                "constraints and scale"
+                "{label}: the place of bone {name!r} is not a number. Look at its drivers, constraints and "
+                "scale",
+                label=self._label,
+                name=name,
             )
         return matrix
 
@@ -406,13 +485,16 @@ def _new_target(armature_object: Object, entry: POISE_PG_effector, number: int) 
     Of several targets the first lies there, the others are beside it, each a bone further.
     """
     name, kind = entry.name or entry.bone, asked_of(entry)
-    label = f"effector {name!r}"
+    label = Message("effector {effector!r}", effector=name)
     bones = _Shown(armature_object, label)
     world_from_bone = bones.shown(entry.bone)
     if not np.isfinite(world_from_bone).all() or np.linalg.matrix_rank(world_from_bone) < 4:
         raise IKError(
-            f"{label}: bone {entry.bone!r} of {armature_object.name!r} is scaled to nothing, so a target "
-            "cannot be turned as it is. Reset its scale and its parents' (Alt S) first"
+            "{label}: bone {bone!r} of {armature!r} is scaled to nothing, so a target cannot be "
+            "turned as it is. Reset its scale and its parents' (Alt S) first",
+            label=label,
+            bone=entry.bone,
+            armature=armature_object.name,
         )
     place = kind.new_target(entry, bones) + world_from_bone[:3, 0] * (number * bones.length(entry.bone))
     empty: Any = bpy.data.objects.new(f"{armature_object.name} {name}", None)
@@ -424,7 +506,8 @@ def _new_target(armature_object: Object, entry: POISE_PG_effector, number: int) 
         # lock, where bones are that point to the side.
         turn = euler_from_matrix(orientations(world_from_bone), order_index(empty.rotation_mode))
         empty.rotation_euler = turn.tolist()
-    collection_of(armature_object, bpy.context.view_layer).objects.link(empty)
+    empty.color, empty.show_in_front = COLOURS[read_name(entry.bone).side or Side.CENTRE], True
+    targets_collection(armature_object).objects.link(empty)
     if not kind.of_surroundings and goes_along(armature_object):  # as the others do
         attach(empty, armature_object)
     return empty
@@ -444,3 +527,15 @@ def collection_of(armature_object: Object, view_layer: ViewLayer) -> Collection:
         if own and armature_object in collection.objects.values():
             return collection
     return bpy.context.scene.collection
+
+
+def targets_collection(armature_object: Object) -> Collection:
+    """Return the collection of the targets of an armature, shown where the armature is."""
+    parent = collection_of(armature_object, bpy.context.view_layer)
+    name = f"{armature_object.name}{SUFFIX}"
+    if (known := parent.children.get(name)) is not None:
+        return known
+    collection: Any = bpy.data.collections.new(name)
+    collection.color_tag = 'COLOR_03'
+    parent.children.link(collection)
+    return collection

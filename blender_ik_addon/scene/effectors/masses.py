@@ -24,6 +24,7 @@ from ...core.arrays import FloatArray
 from ...core.character.anthropometry import body_masses
 from ...core.character.volumes import Skin, bone_volumes
 from ...core.errors import IKError
+from ...core.messages import Joined, Message, counted
 from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature, world_from_armature
 from ..armature.role_table import table_of
@@ -32,7 +33,7 @@ from ..properties.joint_properties import POISE_PG_mass
 from ..properties.naming import note_name
 from ..properties.overrides import refilled, remove_entries
 from ..properties.settings import settings_of
-from ..reports import counted, listed
+from ..reports import listed
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,12 @@ class MassReport:
 
     def summary(self) -> str:
         """Return how many bones have which weight together, for the status bar."""
-        return f"masses of {counted(len(self.bones), 'bone')} set, {self.total:.3g} kg in total"
+        return counted(
+            len(self.bones),
+            "masses of {count} bone set, {total:.3g} kg in total",
+            "masses of {count} bones set, {total:.3g} kg in total",
+            total=self.total,
+        )
 
 
 @dataclass(frozen=True)
@@ -64,11 +70,14 @@ class MeshReport:
 
     def summary(self) -> str:
         """Return what was measured, for the status bar."""
-        said = (
-            f"{counted(len(self.meshes), 'mesh', 'meshes')} of {1e3 * self.volume:.3g} litres "
-            f"shared among {counted(self.bones, 'bone')}"
+        said = counted(
+            len(self.meshes),
+            "{count} mesh of {volume:.3g} litres shared among {bones}",
+            "{count} meshes of {volume:.3g} litres shared among {bones}",
+            volume=1e3 * self.volume,
+            bones=counted(self.bones, "{count} bone", "{count} bones"),
         )
-        return "; ".join((said, *self.notes))
+        return Joined("; ", (said, *self.notes))
 
 
 def measure_meshes(armature_object: Object) -> MeshReport:
@@ -80,14 +89,28 @@ def measure_meshes(armature_object: Object) -> MeshReport:
         made = bone_volumes(bound.skin, bound.armature_from_joint, skeleton.parents)
     except IKError as error:
         raise IKError(
-            f"the meshes of {armature_object.name!r} ({listed(bound.meshes)}) cannot be weighed: {error}"
+            "the meshes of {armature!r} ({meshes}) cannot be weighed: {error}",
+            armature=armature_object.name,
+            meshes=listed(bound.meshes),
+            error=error.message,
         ) from error
     notes = list(bound.notes)
     if made.unweighted:
-        what = "goes with no bone and weighs" if made.unweighted == 1 else "go with no bone and weigh"
-        notes.append(f"{counted(made.unweighted, 'vertex', 'vertices')} {what} nothing")
+        notes.append(
+            counted(
+                made.unweighted,
+                "{count} vertex goes with no bone and weighs nothing",
+                "{count} vertices go with no bone and weigh nothing",
+            )
+        )
     if made.holes:
-        notes.append(f"there are holes ({counted(made.holes, 'edge')} with one face): measured as if closed")
+        notes.append(
+            counted(
+                made.holes,
+                "there are holes ({count} edge with one face): measured as if closed",
+                "there are holes ({count} edges with one face): measured as if closed",
+            )
+        )
     scale = world_from_armature(armature_object)[1]
     settings = settings_of(armature_object)
     joints = np.flatnonzero(made.shares)
@@ -106,8 +129,9 @@ def body_of(armature_object: Object, skeleton: Skeleton) -> Body:
     body = _body(armature_object, skeleton)
     if not (np.isfinite(body.masses).all() and body.masses.sum() > 0.0):
         raise IKError(
-            f"the bones of {armature_object.name!r} have no mass that could be balanced: set some in the "
-            "sidebar, tab Poise, Masses"
+            "the bones of {armature!r} have no mass that could be balanced: set some in the "
+            "sidebar, tab Poise, Masses",
+            armature=armature_object.name,
         )
     return body
 
@@ -159,7 +183,7 @@ def remove_masses(armature_object: Object, bones: Iterable[str] | None = None) -
     masses = settings_of(armature_object).masses
     chosen = None if bones is None else set(bones)
     rows = [row for row, entry in enumerate(masses) if chosen is None or entry.name in chosen]
-    remove_entries(armature_object, "masses", rows, "mass", "type another mass")
+    remove_entries(armature_object, "masses", rows, Message("mass"), Message("type another mass"))
     return len(rows)
 
 
@@ -202,13 +226,16 @@ def read_skin(armature_object: Object, skeleton: Skeleton) -> BoundSkin:
     objects = _bound(armature_object)
     if not objects:
         hidden = _bound(armature_object, rendered=False)
-        raise IKError(
-            f"no mesh of the scene goes with {armature_object.name!r}: "
-            + (
-                f"{hidden[0].name!r} is not rendered, switch that on"
-                if hidden
-                else "bind one to it (Object > Parent > Armature Deform), or weigh by role or by length"
+        if hidden:
+            raise IKError(
+                "no mesh of the scene goes with {armature!r}: {mesh!r} is not rendered, switch that on",
+                armature=armature_object.name,
+                mesh=hidden[0].name,
             )
+        raise IKError(
+            "no mesh of the scene goes with {armature!r}: bind one to it (Object > Parent > Armature "
+            "Deform), or weigh by role or by length",
+            armature=armature_object.name,
         )
     modifiers = (modifier for thing in objects for modifier in thing.modifiers)
     making = {m.type for m in modifiers if m.type in MAKING and m.show_viewport}
@@ -242,7 +269,11 @@ def read_skin(armature_object: Object, skeleton: Skeleton) -> BoundSkin:
         np.concatenate([piece.weight for piece in pieces]),
     )
     kinds = ", ".join(sorted(kind.title() for kind in making))
-    notes = (f"measured in the present pose, because modifiers make faces ({kinds})",) if making else ()
+    notes = (
+        (Message("measured in the present pose, because modifiers make faces ({kinds})", kinds=kinds),)
+        if making
+        else ()
+    )
     return BoundSkin(skin, shown if making else rest, tuple(thing.name for thing in objects), notes)
 
 

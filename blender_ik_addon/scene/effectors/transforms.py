@@ -18,8 +18,9 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from ...core import ReachPoint, Task
+from ...core import IKError, ReachPoint, Task
 from ...core.arrays import FloatArray
+from ...core.messages import Message, counted, sentences
 from ...core.model.rotation import (
     EULER_ORDERS,
     matrix_from_euler,
@@ -31,11 +32,11 @@ from ..animation.fcurves import is_moved, rotation_channel
 from ..armature.armature import check_armature
 from ..armature.role_table import rotation_in
 from ..armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat, rotations_in
-from ..kinds.frame_data import orientations, points_of
+from ..kinds.frame_data import NO_SCALE, orientations, points_of
 from ..kinds.kinds import Effector, asked_of
 from ..properties.settings import settings_of
-from ..reports import counted, sentences
 from .effectors import all_targets
+from .feet import unrolled
 
 
 def world_from_basis(target: Any) -> FloatArray:
@@ -126,13 +127,28 @@ class AttachReport:
     def summary(self) -> str:
         """Return how many targets were attached, for the status bar."""
         count = len(self.attached)
-        done = f"{counted(count, 'target')} attached" if count else "nothing was attached"
+        done = (
+            counted(count, "{count} target attached", "{count} targets attached")
+            if count
+            else Message("nothing was attached")
+        )
         return sentences(done, *self.notes)
 
 
 def attach(target: Any, armature_object: Object) -> None:
-    """Parent a target that has no parent to the armature object; it stays where it is in the world."""
-    inverse = np.linalg.inv(world_matrix(armature_object))
+    """Parent a target that has no parent to the armature object; it stays where it is in the world.
+
+    Raises:
+        IKError: The armature object is scaled to nothing, or its place is not a number.
+    """
+    matrix = world_matrix(armature_object)
+    if not np.isfinite(matrix).all() or np.linalg.norm(matrix[:3, :3], axis=0).min() <= NO_SCALE:
+        raise IKError(
+            "nothing can be attached to {name!r}: it is scaled to nothing, or its place is not a number. "
+            "Look at its scale, drivers and constraints, and those of its parents",
+            name=armature_object.name,
+        )
+    inverse = np.linalg.inv(matrix)
     target.parent = armature_object
     target.matrix_parent_inverse = inverse.T.tolist()
 
@@ -160,7 +176,7 @@ def attach_targets(armature_object: Object) -> AttachReport:
     """Parent free targets to the armature object; they stay where they are now.
 
     Raises:
-        IKError: The armature object cannot be posed.
+        IKError: The armature object cannot be posed, or is scaled to nothing.
     """
     check_armature(armature_object)
     bpy.context.view_layer.update()
@@ -175,17 +191,17 @@ def attach_targets(armature_object: Object) -> AttachReport:
     for target in staying_behind(armature_object):
         why = ""
         if not target.is_editable:
-            why = "it is linked from another file"
+            why = Message("it is linked from another file")
         elif target in of_others:
-            why = "another armature follows it, too"
+            why = Message("another armature follows it, too")
         elif target.constraints:
-            why = "it has constraints"
+            why = Message("it has constraints")
         elif is_moved(target) and is_moved(armature_object):
-            why = "both it and the armature are animated, so its keys would mean other places"
+            why = Message("both it and the armature are animated, so its keys would mean other places")
         elif place_depends_on(armature_object, target):
-            why = "the armature goes where it goes"
+            why = Message("the armature goes where it goes")
         if why:
-            notes.append(f"{target.name!r} stays as it is: {why}")
+            notes.append(Message("{target!r} stays as it is: {why}", target=target.name, why=why))
         else:
             attach(target, armature_object)
             attached.append(target.name)
@@ -265,7 +281,8 @@ def bring_target(
     target = movable_target(armature_object, effector)
     if target is not None:
         moves = effector.position, effector.orientation
-        _bring(armature_object, target, world_from_bone, effector.point, *moves)
+        entry = settings_of(armature_object).effectors[effector.index]
+        _bring(armature_object, target, unrolled(entry, world_from_bone), effector.point, *moves)
         yield target, *moves
 
 
@@ -274,6 +291,7 @@ def place_target(armature_object: Object, entry: Any, world_from_bone: FloatArra
     target, kind = entry.target, asked_of(entry)
     if not target.is_editable:
         return
+    world_from_bone = unrolled(entry, world_from_bone)
     _bring(armature_object, target, world_from_bone, entry.point, kind.position, kind.orientation)
     note_place(entry)
 

@@ -62,6 +62,8 @@ class FrameData:
     """Distances and heights that can be animated, (F, E) [m]; 0 for kinds that have none."""
     body: Body | None = None
     """What bones weigh; None where no effector asks."""
+    recorded: FloatArray | None = None
+    """Channels of the recorded motion, NaN where it has none, (F, n, 6) [m, rad]; None without one."""
     origin: Pose | None = None
     """Where influences below 1 begin, (F, n); None where it is `pose`."""
 
@@ -69,6 +71,9 @@ class FrameData:
     def joined(cls, parts: Sequence["FrameData"]) -> "FrameData":
         """Several, one after the other, of which none has an origin."""
         arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in BY_FRAME}
+        recorded = [part.recorded for part in parts if part.recorded is not None]
+        if recorded:
+            arrays["recorded"] = np.concatenate(recorded)
         poses = ([getattr(part.pose, name) for part in parts] for name in ("channels", "scale"))
         return replace(parts[0], pose=Pose(*map(np.concatenate, poses)), **arrays)
 
@@ -78,7 +83,19 @@ class FrameData:
     def __getitem__(self, frames: slice) -> "FrameData":
         """Some of the frames."""
         own = {name: getattr(self, name)[frames] for name in ("pose", *BY_FRAME)}
+        own["recorded"] = None if self.recorded is None else self.recorded[frames]
         return replace(self, **own, origin=None if self.origin is None else self.origin[frames])
+
+    def as_recorded(self) -> "FrameData":
+        """The same with free channels, and the bones that they pose, where the recording has them."""
+        if self.recorded is None:
+            return self
+        known = self.skeleton.free & ~np.isnan(self.recorded)
+        channels = np.where(known, self.recorded, self.pose.channels)
+        if np.array_equal(channels, self.pose.channels):
+            return self
+        pose = self.pose.with_channels(channels)
+        return replace(self, origin=pose).start
 
     @cached_property
     def start(self) -> "FrameData":

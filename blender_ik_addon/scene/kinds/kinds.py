@@ -34,6 +34,8 @@ from ...core import (
     Task,
 )
 from ...core.arrays import FloatArray
+from ...core.character import Sole
+from ...core.messages import Joined, Message
 from ...core.model.rotation import (
     continuous_euler,
     euler_from_matrix_near,
@@ -153,6 +155,12 @@ class Effector:
     """ONE_OF: the kind of goal that each target gives."""
     others: tuple[str, ...] = ()
     """ONE_OF: names of the further targets, for messages, in their order."""
+    sole: Sole | None = None
+    """BOTH: where the bone touches the floor, if it is a foot that rolls."""
+    toe_bone: str = ""
+    """BOTH: which bone bends with such a foot; empty for none."""
+    toe_from_foot: tuple[float, ...] = ()
+    """foot_from_toe of the bones at rest, row by row, (16,) [m]; empty without such a bone."""
     state: str = 'REACH'
     """'PIN', 'REACH' or 'FOLLOW'."""
     pin: tuple[float, ...] | None = None
@@ -181,13 +189,14 @@ class Effector:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Names of all targets, for messages; an empty one where none is followed."""
-        return (self.target, *self.others)
+        """Names of all targets, for messages; an empty one where none is followed. Toes have their own."""
+        return (self.target, *self.others, *[self.target] * bool(self.toe_bone))
 
     @property
     def bones(self) -> list[str]:
         """The bones that decide whether it is met."""
-        return [bone for bone in (self.bone, self.other_bone, self.root_bone, self.tip_bone) if bone]
+        bones = self.bone, self.other_bone, self.root_bone, self.tip_bone, self.toe_bone
+        return [bone for bone in bones if bone]
 
     def chain(self, skeleton: Skeleton) -> list[int]:
         """Joints that may move for it."""
@@ -232,7 +241,7 @@ class Goal(ABC):
     """What axes are called in the panel."""
     length_property: ClassVar[str] = ""
     """The property with its length, which can be animated; empty for none."""
-    miss: ClassVar[str] = ""
+    miss: ClassVar[Message] = Message("{effector} by {amount}")
     """What is written after the amount of a miss."""
     placed: ClassVar[bool] = False
     turned: ClassVar[bool] = False
@@ -286,6 +295,10 @@ class Goal(ABC):
         """Return itself; of several goals of which one is enough, the one met best in the first frame."""
         del now
         return self
+
+    def taken(self, now: FrameData) -> list[str]:
+        """Return the target that is taken in each frame, of several; empty where there is one, (F,)."""
+        return [""] * len(now)
 
     @staticmethod
     def chain(effector: Effector, skeleton: Skeleton) -> list[int]:
@@ -362,7 +375,9 @@ def _check_axes(label: str, entry: Any, kinds: Sequence[str]) -> None:
     for kind in kinds:
         if not any(getattr(entry, f"{kind}_axes")):
             raise IKError(
-                f"effector {label!r}: all its {kind} axes are off. Switch one on, or change its kind"
+                "effector {label!r}: all its {kind} axes are off. Switch one on, or change its kind",
+                label=label,
+                kind={"position": Message("position"), "orientation": Message("orientation")}[kind],
             )
 
 
@@ -381,6 +396,8 @@ class Both(Goal):
     """Where the point should be, (F, 3) [m]."""
     rotation: FloatArray
     """How the bone should be turned, (F, 3, 3); only where the effector asks for it."""
+    toe: FloatArray
+    """How the toes of a foot that rolls should be turned, (F, 3, 3); only where it has any."""
 
     def __post_init__(self) -> None:
         effector, target = self.effector, self.targets[:, 0]
@@ -389,20 +406,31 @@ class Both(Goal):
             self.rotation = orientations(target)
             if np.isnan(self.rotation).any():
                 raise IKError(
-                    f"effector {effector.name!r}: pinned, its bone had no orientation. Pin it again"
+                    Message(
+                        "effector {effector!r}: pinned, its bone had no orientation. Pin it again",
+                        effector=effector.name,
+                    )
                     if effector.pin is not None
-                    else f"effector {effector.name!r}: its target {effector.target!r} is scaled to nothing, "
-                    "so it has no orientation. Reset its scale (Alt S), or use the kind Position"
+                    else Message(
+                        "effector {effector!r}: its target {target!r} is scaled to nothing, so it has no "
+                        "orientation. Reset its scale (Alt S), or use the kind Position",
+                        effector=effector.name,
+                        target=effector.target,
+                    )
                 )
+        if effector.toe_bone:
+            self.toe = orientations(self.targets[:, 1])
         if not self.whole:
             start = self.frames.start
             self.place = mixed(self.point(start), self.place, self.part)
             if self.orientation:
                 begun = orientations(start.bone(effector.bone))
                 self.rotation = turned(begun, self.rotation, self.part)
+            if effector.toe_bone:
+                self.toe = turned(orientations(start.bone(effector.toe_bone)), self.toe, self.part)
 
     def tasks(self) -> tuple[Task, ...]:
-        """That for the place, then that for the orientation."""
+        """That for the place, then that for the orientation, then that for the toes of a foot that rolls."""
         effector, frames = self.effector, self.frames
         tasks: list[Task] = []
         if self.position:
@@ -412,6 +440,9 @@ class Both(Goal):
         if self.orientation:
             target, axes = frames.armature_from_axes @ self.rotation, effector.orientation_axes
             tasks.append(self._task(MatchOrientation, True, joint=effector.bone, target=target, axes=axes))
+        if effector.toe_bone:
+            target = frames.armature_from_axes @ self.toe
+            tasks.append(self._task(MatchOrientation, True, joint=effector.toe_bone, target=target))
         return tuple(tasks)
 
     def errors(self, now: FrameData) -> Errors:
@@ -421,11 +452,16 @@ class Both(Goal):
         if self.position:
             distances = size((self.point(now) - self.place) * effector.position_axes)
         if self.orientation:
-            turns = np.swapaxes(self.rotation, -1, -2) @ orientations(now.bone(effector.bone))
-            known = np.logical_and.reduce(np.isfinite(turns), axis=(-2, -1))
-            vectors = rotvec_from_matrix(np.where(known[..., None, None], turns, np.eye(3)))
-            angles = np.where(known, size(vectors * effector.orientation_axes), np.inf)
+            angles = _turn_between(self.rotation, now.bone(effector.bone), effector.orientation_axes)
+        if angles is not None and effector.toe_bone:
+            angles = np.maximum(angles, _turn_between(self.toe, now.bone(effector.toe_bone), (True,) * 3))
         return distances, angles
+
+    @staticmethod
+    def chain(effector: Effector, skeleton: Skeleton) -> list[int]:
+        """Joints that may move for an effector; the toes of a foot that rolls as well."""
+        own = _chain_of(skeleton, effector.bone, effector.chain_depth)
+        return [*own, skeleton.index(effector.toe_bone)] if effector.toe_bone else own
 
     def leads_to(self, here: FloatArray) -> FloatArray | None:
         """To the place along the axes that matter."""
@@ -436,6 +472,14 @@ class Both(Goal):
         """Nothing more; some axes must be on."""
         _check_axes(label, entry, [name for name in ("position", "orientation") if getattr(cls, name)])
         return {}
+
+
+def _turn_between(wanted: FloatArray, matrices: FloatArray, axes: Sequence[bool]) -> FloatArray:
+    """Angles about some axes from orientations (F, 3, 3) to those of matrices, (F,); inf for none [rad]."""
+    turns = np.swapaxes(wanted, -1, -2) @ orientations(matrices)
+    known = np.logical_and.reduce(np.isfinite(turns), axis=(-2, -1))
+    vectors = rotvec_from_matrix(np.where(known[..., None, None], turns, np.eye(3)))
+    return np.where(known, size(vectors * np.asarray(axes)), np.inf)
 
 
 class Position(Both):
@@ -464,7 +508,7 @@ class Aim(Goal):
     choice_item = ("An axis of the bone points at one of the targets", 2)
     fields = ("axis",)
     display = 'PLAIN_AXES'
-    miss = " off its aim"
+    miss = Message("{effector} by {amount} off its aim")
     turned = True
     place: FloatArray
     """At which to point, (F, 3) [m]."""
@@ -515,7 +559,7 @@ class Pole(Goal):
     fields = ("root_bone", "tip_bone")
     more = ("chain_depth",)
     display = 'CONE'
-    miss = " off its bending plane"
+    miss = Message("{effector} by {amount} off its bending plane")
     turned = True
     place: FloatArray
     """To which to bend, (F, 3) [m]."""
@@ -559,35 +603,52 @@ class Pole(Goal):
         """The bones with which the limb begins and at whose head it ends; the three follow one another."""
         bones = entry.id_data.data.bones
         middle = bones[entry.bone]
-        for what, name in (("limb root", entry.root_bone), ("limb tip", entry.tip_bone)):
+        for what, name in (
+            (Message("limb root"), entry.root_bone),
+            (Message("limb tip"), entry.tip_bone),
+        ):
             if name and name not in bones:
                 raise IKError(
-                    f"effector {label!r}: its {what} {name!r} is no bone of {entry.id_data.name!r} "
-                    "(renamed?). Choose another, or none"
+                    "effector {label!r}: its {what} {bone!r} is no bone of {armature!r} (renamed?). Choose "
+                    "another, or none",
+                    label=label,
+                    what=what,
+                    bone=name,
+                    armature=entry.id_data.name,
                 )
         root = bones[entry.root_bone] if entry.root_bone else middle.parent
         if root is None:
             raise IKError(
-                f"effector {label!r}: bone {middle.name!r} has no parent, so it is not the middle of a limb. "
-                "Choose the bone below the one with which the limb begins: the forearm, the shin"
+                "effector {label!r}: bone {middle!r} has no parent, so it is not the middle of a limb. "
+                "Choose the bone below the one with which the limb begins: the forearm, the shin",
+                label=label,
+                middle=middle.name,
             )
         tip = bones[entry.tip_bone] if entry.tip_bone else _child_at_tail(entry.id_data, middle)
         if tip is None:
             raise IKError(
-                f"effector {label!r}: bone {middle.name!r} has no child, so its limb has no end. Choose the "
-                "bone above the last of the limb: the forearm, the shin"
+                "effector {label!r}: bone {middle!r} has no child, so its limb has no end. Choose the bone "
+                "above the last of the limb: the forearm, the shin",
+                label=label,
+                middle=middle.name,
             )
         if root not in middle.parent_recursive or middle not in tip.parent_recursive:
             raise IKError(
-                f"effector {label!r}: {root.name!r}, {middle.name!r} and {tip.name!r} must follow one "
-                "another from the body outward, as upper arm, forearm and hand. Choose bone, limb root and "
-                "limb tip so"
+                "effector {label!r}: {root!r}, {middle!r} and {tip!r} must follow one another from the body "
+                "outward, as upper arm, forearm and hand. Choose bone, limb root and limb tip so",
+                label=label,
+                root=root.name,
+                middle=middle.name,
+                tip=tip.name,
             )
         for first, second in ((root, middle), (middle, tip)):
             if (first.head_local - second.head_local).length <= NO_SCALE:
                 raise IKError(
-                    f"effector {label!r}: {first.name!r} and {second.name!r} begin at the same place, so "
-                    "there is no limb between them. Choose another limb root or limb tip"
+                    "effector {label!r}: {first!r} and {second!r} begin at the same place, so there is no "
+                    "limb between them. Choose another limb root or limb tip",
+                    label=label,
+                    first=first.name,
+                    second=second.name,
                 )
         return {"root_bone": root.name, "tip_bone": tip.name}
 
@@ -641,7 +702,7 @@ class Plane(Goal):
     fields = ("height",)
     length_property = "height"
     display = 'SINGLE_ARROW'
-    miss = " off its plane"
+    miss = Message("{effector} by {amount} off its plane")
     placed = is_ground = of_surroundings = True
     side: ClassVar[Side] = Side.ON
     place: FloatArray
@@ -654,8 +715,10 @@ class Plane(Goal):
         self.normal = normals(target)
         if np.isnan(self.normal).any():
             raise IKError(
-                f"effector {self.effector.name!r}: its target {self.effector.target!r} is scaled to nothing "
-                "along X or Y, so it has no plane. Reset its scale (Alt S), or choose another target"
+                "effector {effector!r}: its target {target!r} is scaled to nothing along X or Y, so it has "
+                "no plane. Reset its scale (Alt S), or choose another target",
+                effector=self.effector.name,
+                target=self.effector.target,
             )
         self.place = target[:, :3, 3] + self.length[:, None] * self.normal
         if not self.whole:
@@ -695,7 +758,7 @@ class Floor(Plane):
 
     item = ("Floor", "The point of the bone never goes below the XY plane of the target", 'CON_FLOOR', 6)
     choice_item = None
-    miss = " below its floor"
+    miss = Message("{effector} by {amount} below its floor")
     supports = True
     side: ClassVar[Side] = Side.ABOVE
 
@@ -717,7 +780,7 @@ class Distance(Goal):
     fields = ("other_bone", "other_point", "distance")
     length_property = "distance"
     display = 'SPHERE'
-    miss = " off its distance"
+    miss = Message("{effector} by {amount} off its distance")
     placed = of_surroundings = True
 
     def __post_init__(self) -> None:
@@ -769,13 +832,18 @@ class Distance(Goal):
         other, armature_object = entry.other_bone, entry.id_data
         if other and other not in armature_object.data.bones:
             raise IKError(
-                f"effector {label!r}: its other bone {other!r} is no bone of {armature_object.name!r} "
-                "(renamed?). Choose another, or none to keep the distance from its target"
+                "effector {label!r}: its other bone {other!r} is no bone of {armature!r} (renamed?). "
+                "Choose another, or none to keep the distance from its target",
+                label=label,
+                other=other,
+                armature=armature_object.name,
             )
         if other == entry.bone:
             raise IKError(
-                f"effector {label!r} is to keep its distance from its own bone {entry.bone!r}, which never "
-                "changes. Choose another bone"
+                "effector {label!r} is to keep its distance from its own bone {bone!r}, which never changes. "
+                "Choose another bone",
+                label=label,
+                bone=entry.bone,
             )
         return {"other_bone": other, "other_point": tuple(entry.other_point)}
 
@@ -806,7 +874,7 @@ class OverSupport(Goal):
     more = ("chain_depth", "position_axes")
     headings = MappingProxyType({"position_axes": "Ground"})
     display = 'CIRCLE'
-    miss = " off balance"
+    miss = Message("{effector} by {amount} off balance")
     placed = weighs = is_ground = of_surroundings = True
     place: FloatArray
     """Over which it should be, (F, 3) [m]; its height does not matter."""
@@ -845,7 +913,9 @@ class OverSupport(Goal):
     def read(cls, label: str, entry: Any) -> dict[str, Any]:
         """An axis along the ground must be on."""
         if not any(entry.position_axes[:2]):
-            raise IKError(f"effector {label!r}: its axes X and Y are both off. Switch one on, or disable it")
+            raise IKError(
+                "effector {label!r}: its axes X and Y are both off. Switch one on, or disable it", label=label
+            )
         return {}
 
     @classmethod
@@ -936,11 +1006,14 @@ class Stay(Goal):
     def read(cls, label: str, entry: Any) -> dict[str, Any]:
         """The pose, which must be there, and which bones stay; some axis must be on."""
         if not any((*entry.position_axes, *entry.orientation_axes)):
-            raise IKError(f"effector {label!r}: all its axes are off. Switch one on, or disable it")
+            raise IKError(
+                "effector {label!r}: all its axes are off. Switch one on, or disable it", label=label
+            )
         stored = entry.stored if entry.stay == 'STORED' else ()
         if entry.stay == 'STORED' and not len(stored):
             raise IKError(
-                f"effector {label!r} has no stored pose: press Store Pose, or choose another pose for it"
+                "effector {label!r} has no stored pose: press Store Pose, or choose another pose for it",
+                label=label,
             )
         return {
             "whole_body": entry.stay_scope == 'BODY',
@@ -1007,17 +1080,27 @@ class Choice(Goal):
 
     def met(self, now: FrameData) -> Goal:
         """Return the goal whose target is met best in the first frame."""
+        return self.goals[self._best(now)[0]]
+
+    def taken(self, now: FrameData) -> list[str]:
+        """Return the target that is met best in each frame in which the effector takes part, (F,)."""
+        names, parts = self.effector.targets, self.part[:, 0].tolist()
+        return [names[best] if part > 0.0 else "" for best, part in zip(self._best(now), parts, strict=True)]
+
+    def _best(self, now: FrameData) -> list[int]:
+        """Which goal is met best in each frame, (F,)."""
         pairs = [goal.errors(now) for goal in self.goals]
-        errors = [distance if angle is None else angle for distance, angle in pairs]
-        return self.goals[int(np.array(errors)[:, 0].argmin())]
+        errors = np.array([distance if angle is None else angle for distance, angle in pairs])
+        return errors.argmin(axis=0).tolist()
 
     @classmethod
     def read(cls, label: str, entry: Any) -> dict[str, Any]:
         """What the chosen kind has; there must be a second target."""
         if not len(entry.others):
             raise IKError(
-                f"effector {label!r} has one target to choose from: add another in the sidebar, tab Poise, "
-                "or choose another kind"
+                "effector {label!r} has one target to choose from: add another in the sidebar, tab Poise, or "
+                "choose another kind",
+                label=label,
             )
         return KINDS[entry.choice].read(label, entry) | {"choice": entry.choice}
 
@@ -1074,10 +1157,13 @@ def supports(balance: Effector, effectors: Sequence[Effector]) -> list[int]:
     found = [n for n in able if effectors[n].is_support]
     found = found or [n for n in able if any(part in effectors[n].bone.lower() for part in FEET)]
     if not found:
-        kinds = [kind.item[0] for kind in KINDS.values() if kind.supports]
+        kinds = [Message(kind.item[0]) for kind in KINDS.values() if kind.supports]
         raise IKError(
-            f"effector {balance.name!r}: there is nothing that the body stands on. Give it a target, or mark "
-            f"effectors of the kinds {', '.join(kinds[:-1])}, or {kinds[-1]} as supports"
+            "effector {balance!r}: there is nothing that the body stands on. Give it a target, or mark "
+            "effectors of the kinds {kinds}, or {last} as supports",
+            balance=balance.name,
+            kinds=Joined(", ", kinds[:-1]),
+            last=kinds[-1],
         )
     return found
 
@@ -1098,11 +1184,18 @@ class Plan:
     """Of the effectors that take part, in their order: BOTH has two, STAY none where it is preferred."""
     counts: tuple[int, ...]
     """How many tasks with a weight each effector has, (E,)."""
+    recorded: FloatArray | None = None
+    """Channels of the recorded motion, which are preferred, NaN for none, (F, n, 6); None without one."""
+
+    @property
+    def effector_of_task(self) -> list[int]:
+        """Which effector each task with a weight is of, (T,)."""
+        return np.arange(len(self.counts)).repeat(self.counts).tolist()
 
     @cached_property
     def problem(self) -> Problem:
         """The same for the solver."""
-        return Problem(self.skeleton, self.tasks)
+        return Problem(self.skeleton, self.tasks, self.recorded)
 
 
 def make_plan(
@@ -1121,14 +1214,20 @@ def make_plan(
     makes them turn less than other bones. Bones that nothing else moves get a task and are exactly there.
     Between other levels the pose is a task for all its bones, which takes longer.
 
+    With a recorded motion its poses are preferred, and what follows goes along with it.
+
     Args:
+        effectors: All of them.
         frames: Frames in each of which the same effectors take part.
         prefers: Whether the method knows a preferred pose.
         known: A skeleton of an earlier plan for the same effectors: taken again if it has not changed, since
             solvers keep with it what they have prepared.
     """
     goals = make_goals(effectors, frames)
-    active = [goal for goal in goals if (goal.part > 0.0).all()]
+    recorded = frames.recorded
+    active = [
+        goal for goal in goals if (goal.part > 0.0).all() and (recorded is None or not goal.effector.follows)
+    ]
     stays = preferred_poses(active, prefers)
     tasks = {goal: goal.tasks() if goal in active and goal not in stays else () for goal in goals}
     skeleton = frames.skeleton
@@ -1155,10 +1254,13 @@ def make_plan(
         preferred = np.where(counted, inside[0], preferred)
         firm = 1.0 - (1.0 - skeleton.stiffness) / (1.0 + STAY_FIRMNESS * stay.effector.weight)
         stiffness = np.where(counted, firm, stiffness)
+    if recorded is not None:
+        recorded = np.where(decided, np.nan, recorded)
     return Plan(
         skeleton=_changed(skeleton, known, involved - reached, preferred, stiffness),
         tasks=tuple(task for own in tasks.values() for task in own),
         counts=tuple(sum(task.weight > 0.0 for task in own) for own in tasks.values()),
+        recorded=recorded,
     )
 
 

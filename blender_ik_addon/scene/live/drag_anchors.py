@@ -12,6 +12,7 @@ from ...core import IKError, MatchOrientation, ReachPoint, Skeleton, Task, TaskE
 from ...core.amounts import angle_text, length_text
 from ...core.arrays import FloatArray
 from ...core.character.roles import LimbKind, Role
+from ...core.messages import Joined, Message, counted
 from ...core.solve.follower import Followed
 from ..armature.armature import Armature
 from ..armature.role_table import read_character
@@ -114,9 +115,11 @@ def movable_for(armature: Armature, bone: str, depth: int) -> Skeleton:
     if not skeleton.free[chain].any():
         names = [skeleton.names[joint] for joint in chain]
         raise IKError(
-            f"{bone!r} cannot be dragged: no bone of its chain may move, because of "
-            f"{what_holds(armature, names)}: {listed(names)}. Free some of them, or drag a bone that decides "
-            "them"
+            "{bone!r} cannot be dragged: no bone of its chain may move, because of {armature}: {names}. "
+            "Free some of them, or drag a bone that decides them",
+            bone=bone,
+            armature=what_holds(armature, names),
+            names=listed(names),
         )
     return skeleton
 
@@ -144,7 +147,7 @@ class DragError:
     def miss(self) -> str:
         """By how much it misses, in words."""
         amount = angle_text(self.rotation or 0.0) if self.position is None else length_text(self.position)
-        return f"{self.name} misses by {amount}"
+        return Message("{effector} misses by {amounts}", effector=self.name, amounts=amount)
 
 
 @dataclass(frozen=True)
@@ -176,12 +179,14 @@ class DragReport:
         missed = [error for error in self.held if not error.reached]
         parts = [error.miss for error in missed if error.firm]
         if not self.dragged.reached:
-            why = f" ({self.dragged.why})" if self.dragged.why else ""
-            parts.insert(0, self.dragged.miss + why)
+            miss, why = self.dragged.miss, self.dragged.why
+            parts.insert(0, Message("{miss} ({why})", miss=miss, why=why) if why else miss)
         gave = [error.name for error in missed if not error.firm]
         if gave:
-            parts.append(f"{listed(gave)} {'gives' if len(gave) == 1 else 'give'} way")
-        return "; ".join([*parts, *self.notes])
+            parts.append(
+                counted(len(gave), "{effectors} gives way", "{effectors} give way", effectors=listed(gave))
+            )
+        return Joined("; ", [*parts, *self.notes])
 
 
 def drag_report(

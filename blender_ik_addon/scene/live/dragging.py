@@ -34,6 +34,7 @@ from bpy.types import Depsgraph, Object
 
 from ...core import IKError, MatchOrientation, Problem, ReachPoint, Task
 from ...core.arrays import FloatArray
+from ...core.messages import Message
 from ...core.model.kinematics import forward_kinematics
 from ...core.solve.follower import Followed, Follower
 from ...core.tasks.frames import ReachCarried
@@ -41,6 +42,7 @@ from ..armature.armature import check_armature, read_armature, world_from_armatu
 from ..armature.pose_note import note_posed
 from ..armature.poses import evaluated_matrices, read_pose, write_pose
 from ..armature.restoring import PoseSnapshot, block_with_uid
+from ..effectors.feet import unrolled
 from ..effectors.transforms import bring_target, carried_task, carriers, coming_along
 from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import Effector
@@ -214,7 +216,9 @@ class Drag:
         """
         goal = np.asarray(world_point, dtype=np.float64)
         if goal.shape != (3,) or not np.isfinite(goal).all():
-            raise IKError(f"dragging {self.bone!r}: a place is three finite numbers, got {goal}")
+            raise IKError(
+                "dragging {bone!r}: a place is three finite numbers, got {goal}", bone=self.bone, goal=goal
+            )
         goal = points_of(np.linalg.inv(self._world_from_armature).astype(np.float64), goal)
         if not np.array_equal(goal, self._goal):
             self._goal, self._updates, self.rests = goal, 0, False
@@ -262,7 +266,7 @@ class Drag:
         """Hold a bone where it is now, strictly, or let it go if it holds; whether it holds now."""
         joint = self._joint(bone, self.object().name)
         if bone == self.bone:
-            raise IKError(f"{bone!r} is being dragged: let it go to pin it")
+            raise IKError("{bone!r} is being dragged: let it go to pin it", bone=bone)
         others = [anchor for anchor in self._anchors if anchor.bone != bone]
         holds = len(others) == len(self._anchors)
         self._anchors = [*others, Anchor.of(bone, self._matrices[joint])] if holds else others
@@ -271,15 +275,21 @@ class Drag:
     def keep_orientation(self, keeps: bool) -> None:
         """Keep the orientation that the bone had when it was grabbed, or let it turn as it comes."""
         if keeps and not np.isfinite(self._rotation).all():
-            raise IKError(f"bone {self.bone!r} is scaled to nothing, so it has no orientation to be kept")
+            raise IKError(
+                "bone {bone!r} is scaled to nothing, so it has no orientation to be kept", bone=self.bone
+            )
         self.keeps_orientation = keeps
 
-    def confirm(self) -> DragReport:
+    def changed(self) -> list[str]:
+        """Names of the bones whose channels are others than when it was begun."""
+        now = PoseSnapshot.take(self.object()).values
+        return [bone for bone, values in self._before.values.items() if now[bone] != values]
+
+    def confirm(self, *, always_key: bool = False) -> DragReport:
         """Let the pose settle, bring targets along where bones have left them, and key if auto-key is on."""
         armature_object = self.object()
         self.settle()
-        now = PoseSnapshot.take(armature_object).values
-        changed = [bone for bone, values in self._before.values.items() if now[bone] != values]
+        changed = self.changed()
         if not changed:
             return self.report
         targets = list(self._bring_targets(armature_object))
@@ -290,9 +300,9 @@ class Drag:
             frames = rig.read_frame(armature_object, depsgraph)
             show(armature_object, rig, measured_report(armature_object, depsgraph, rig, frames, DRAGGED))
         try:
-            keyed = auto_key(armature_object, self._armature, changed, targets)
+            keyed = auto_key(armature_object, self._armature, changed, targets, always=always_key)
         except IKError as error:  # the pose is what the user wanted, with or without keys
-            self.report = replace(self.report, notes=(f"not keyed: {error}",))
+            self.report = replace(self.report, notes=(Message("not keyed: {error}", error=error.message),))
         else:
             self.report = replace(self.report, keyed=keyed.count, notes=keyed.notes)
         return self.report
@@ -308,7 +318,7 @@ class Drag:
     def _joint(self, bone: str, of: str) -> int:
         """Index of a bone of the armature of that name; an IKError where there is none."""
         if bone not in self._armature.skeleton.names:
-            raise IKError(f"{of!r} has no bone {bone!r}: choose one of its bones")
+            raise IKError("{of!r} has no bone {bone!r}: choose one of its bones", of=of, bone=bone)
         return self._armature.skeleton.index(bone)
 
     def _place_of(self, matrices: FloatArray) -> FloatArray:
@@ -350,7 +360,8 @@ class Drag:
         for effector in self._own:
             entry = settings.effectors[effector.index]
             if effector.state == 'PIN':
-                entry.pin_matrix = tuple(self._matrices[index(self.bone)].ravel().tolist())
+                held = unrolled(entry, self._matrices[index(self.bone)])
+                entry.pin_matrix = tuple(held.ravel().tolist())
             elif effector.follows:  # who drags a bone wants it there
                 entry.state = 'REACH'
 

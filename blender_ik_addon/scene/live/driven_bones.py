@@ -21,12 +21,12 @@ from typing import Final
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ...core import Pose, Solution
+from ...core import Pose
 from ...core.amounts import angle_text, length_text
 from ...core.arrays import FloatArray, IntArray
+from ...core.messages import Message, both
 from ..armature.poses import decided_channels, with_parents
 from ..kinds.frame_data import FrameData
-from ..kinds.kinds import Plan
 from ..rig.reports import Measured, Tolerances
 from ..rig.rig import Rig
 
@@ -148,31 +148,33 @@ class Passes:
         """Whether there may be more than one pass."""
         return len(self._joints) > 0
 
-    def note(
-        self, row: int, shown: FloatArray, measured: Measured, plan: Plan, solution: Solution, scale: float
-    ) -> None:
-        """Note what Blender shows of an own frame.
+    def shown(self, joints: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Channels (F, k, 6) and scale (F, k, 3) that put driven joints where the last pass showed them."""
+        found = self._found()[:, np.searchsorted(self._joints, joints)]
+        return found[..., :6], found[..., 6:]
+
+    def note(self, row: int, shown: FloatArray) -> None:
+        """Note where Blender shows the bones of an own frame: armature_from_joint, (n, 4, 4) [m]."""
+        if self.repeats:
+            self._shown[row] = with_parents(self._rig.armature.skeleton, shown, self._joints)
+
+    def compare(self, measured: Sequence[Measured], distances: FloatArray, angles: FloatArray) -> None:
+        """Note by how much effectors are nearer or further than solved.
 
         Args:
-            row: Which.
-            shown: armature_from_joint, (n, 4, 4) [m].
-            measured: How far effectors are off there.
-            plan: What was solved.
-            solution: The same by the solver's account.
-            scale: World metres to one armature unit.
+            measured: How far they are off in the own frames, (F,).
+            distances: The same by the solver's account, (F, E) [m].
+            angles: Likewise, (F, E) [rad].
         """
-        if not self.repeats:
-            return
-        self._shown[row] = with_parents(self._rig.armature.skeleton, shown, self._joints)
-        solved = Measured.solved(plan, solution.errors, scale)
         # What does not follow its control is elsewhere however often it is solved.
-        known = np.array([lost is None for lost in measured.lost])
+        known = np.array([[lost is None for lost in own.lost] for own in measured])
         for differences, was, now in (
-            (self._distances, solved.distances, measured.distances),
-            (self._angles, solved.angles, measured.angles),
+            (self._distances, distances, np.array([own.distances for own in measured])),
+            (self._angles, angles, np.array([own.angles for own in measured])),
         ):
             known_here = known & np.isfinite(was) & np.isfinite(now)
-            differences[row] = np.where(known_here, np.abs(np.nan_to_num(now - was)), np.nan)
+            away = np.subtract(now, was, where=known_here, out=np.zeros_like(now))
+            differences[:] = np.where(known_here, np.abs(away), np.nan)
 
     def rest(self, within: Tolerances) -> bool:
         """Whether the last pass is the last one of all.
@@ -193,15 +195,15 @@ class Passes:
         found = _seen(self._rig, shown, np.tile(self._joints, frames), taken)
         return found.reshape(frames, count, 9)
 
-    def again(self, solutions: Sequence[Solution]) -> None:
-        """Prepare the next pass, from the solutions of the last one, of all frames."""
+    def again(self, solved: FloatArray) -> None:
+        """Prepare the next pass, from the channels that the last one has found, of all frames (F, n, 6)."""
         self._taken = self._extrapolation.next(self._taken, self._found())
         pose = self.frames.pose
         channels, scale = pose.channels.copy(), pose.scale.copy()
         channels[self._own, self._joints] = self._taken[..., :6]
         scale[self._own, self._joints] = self._taken[..., 6:]
         self.frames = replace(self.frames, pose=Pose(channels, scale))
-        self.near = Pose(np.stack([solution.pose.channels for solution in solutions]), scale)
+        self.near = Pose(solved, scale)
 
     def reasons(self, row: int, within: Tolerances) -> list[str]:
         """Say by how much constraints move each effector's bone away from where it was solved to be, (E,).
@@ -221,8 +223,13 @@ class Passes:
                 )
                 if amount[row, number] > tolerance[number]
             ]
-            moved = f"constraints keep moving {effector.bone} by {' and '.join(amounts)}"
-            texts.append(moved if missed[number] else "")
+            if not missed[number]:
+                texts.append("")
+                continue
+            moved = Message(
+                "constraints keep moving {bone} by {amounts}", bone=effector.bone, amounts=both(amounts)
+            )
+            texts.append(moved)
         return texts
 
 

@@ -19,8 +19,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 from bpy.types import Depsgraph, Object
+from mathutils import Matrix
 
 from ...core import IKError, Pose, forward_kinematics
+from ...core.messages import Message
 from ...core.solve.follower import Followed, Follower, follows
 from ...core.solve.tracker import Tracker
 from ..animation.fcurves import rotation_channel
@@ -75,7 +77,7 @@ from .machine import (
 )
 from .tracking import Tracked
 
-PART_AGAIN: Final = (
+PART_AGAIN: Final = Message(
     "influences below 1 begin at the keys of the bones: where these are solved already, Live goes part of "
     "the way again (to see keys as they are, switch Live off)"
 )
@@ -86,6 +88,9 @@ PART_AGAIN: Final = (
 def held(armature_object: Object) -> Iterator[None]:
     """Let an armature object not follow: for as long as a bake plays its keys back."""
     uid = armature_object.session_uid
+    if uid in LIVE.paused:  # by a bake of several, which ends that
+        yield
+        return
     LIVE.paused.add(uid)
     try:
         yield
@@ -118,7 +123,10 @@ def follow(
     with held(armature_object):  # what is written here may call Blender's handlers, and those this again
         update, report = _Update(armature_object, depsgraph, trigger, look_closely), None
         if not update.quiet:
-            report = update.act(TABLE[update.event()][update.body.state])
+            event = update.event()
+            report = update.act(TABLE[event][update.body.state])
+            if report is not None:
+                update.body.changed = event is Event.CHANGED and trigger is not Trigger.FRAME
         update.end()
         return report
 
@@ -162,6 +170,37 @@ def owes_keys(armature_object: Object) -> bool:
     return note.keyed != note.aims and auto_keying()
 
 
+def followed(armature_object: Object) -> Iterator[tuple[Object, tuple[float, ...]]]:
+    """Give targets that follow, where Poise has placed them, with the matrices of their channels, (16,)."""
+    for target, placed in _followers(armature_object):
+        matrix = _own_matrix(target)
+        if matrix == placed:
+            yield target, matrix
+
+
+def bring_along(armature_object: Object) -> None:
+    """Put targets that follow where they were noted, if undo has put back the note alone.
+
+    Blender leaves what is the same in two undo steps as it finds it. Live mode moves targets after the step
+    of the tool was made, when the body has come to rest: so they are where no step has them.
+    """
+    for target, placed in _followers(armature_object) if LIVE.followed else ():
+        before = LIVE.followed.get((armature_object.session_uid, target.session_uid))
+        if before == _own_matrix(target) != placed and target.is_editable:
+            target.matrix_basis = Matrix(np.reshape(placed, (4, 4)).tolist())
+
+
+def _followers(armature_object: Object) -> Iterator[tuple[Object, tuple[float, ...]]]:
+    """Give targets that follow, and where Poise has placed them, (16,)."""
+    for entry in settings_of(armature_object).effectors:
+        if entry.state == 'FOLLOW' and entry.target is not None and entry.placed[15]:
+            yield entry.target, tuple(entry.placed)
+
+
+def _own_matrix(target: Object) -> tuple[float, ...]:
+    return tuple(np.array(target.matrix_basis).ravel().tolist())
+
+
 class _Update:
     """One update of one body: what has changed since it was noted, and what is done then."""
 
@@ -199,7 +238,8 @@ class _Update:
         if state is State.AT_REST and underway:
             state = State.WAITING
         if state is State.AT_REST and trigger is not Trigger.FRAME:
-            held = held_from_now(armature_object, effectors, depsgraph)
+            goes_on = body is not None and body.changed and not (reposed or self.tool)
+            held = held_from_now(armature_object, effectors, depsgraph, goes_on=goes_on)
             if held != effectors:
                 note_held(armature_object, [effector for effector in held if effector.pin is not None])
                 effectors = read_effectors(armature_object)
@@ -454,7 +494,7 @@ def _read(
     before, body = body, Body(rig, settings)
     if before is not None and before.rig.chains == rig.chains:
         body.start, body.fields, body.home = before.start, before.fields, before.home
-        body.sums = before.sums
+        body.sums, body.changed = before.sums, before.changed
     driven = None if before is None else before.driven_bones
     body.driven_bones = DrivenBones.of(rig, armature_object, depsgraph, driven)
     LIVE.bodies[armature_object.session_uid] = body

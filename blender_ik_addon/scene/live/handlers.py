@@ -22,9 +22,11 @@ from bpy.app.handlers import persistent
 from bpy.types import ID, Depsgraph, Object, Scene, ViewLayer
 
 from ...core import IKError
+from ...core.messages import Message
 from ..properties.app_handlers import handlers_factory
 from ..properties.naming import follow_names
 from ..properties.settings import settings_of
+from ..translations import translated
 from . import following
 from .machine import LIVE, TOOLS, Trigger
 
@@ -50,10 +52,19 @@ def _armatures(view_layer: ViewLayer) -> Iterator[Object]:
     return (found for found in view_layer.objects if found is not None and found.type == 'ARMATURE')
 
 
+def _all_live() -> Iterator[Object]:
+    """Give the armature objects of the file that follow their targets."""
+    armatures = (found for found in bpy.data.objects if found.type == 'ARMATURE')
+    return (found for found in armatures if settings_of(found).live)
+
+
 def problem_of(armature_object: Object) -> str:
     """Say what keeps a live armature from following; empty if nothing does."""
     if not armature_object.is_editable:  # then nothing can be noted in it
-        return f"{armature_object.name!r} is linked from another file: make a library override of it"
+        return Message(
+            "{armature_object!r} is linked from another file: make a library override of it",
+            armature_object=armature_object.name,
+        )
     return settings_of(armature_object).live_problem
 
 
@@ -82,9 +93,25 @@ def _after_frame_change(scene: Scene, depsgraph: Depsgraph) -> None:
 
 
 @persistent
-def _forget(*_: object) -> None:
-    """Drop what was prepared: before undo and not after it, because Blender updates the scene in between."""
+def _before_undo(*_: object) -> None:
+    """Drop what was prepared, and note where targets are that follow.
+
+    Before undo and not after it, because Blender updates the scene in between.
+    """
     LIVE.forget()
+    LIVE.followed = {
+        (body.session_uid, target.session_uid): matrix
+        for body in _all_live()
+        for target, matrix in following.followed(body)
+    }
+
+
+@persistent
+def _after_undo(*_: object) -> None:
+    """Bring targets along that Blender has left, where no update has done so."""
+    for body in _all_live():
+        following.bring_along(body)
+    LIVE.followed.clear()
 
 
 @persistent
@@ -174,6 +201,7 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
     changed = _changed_blocks(depsgraph) if lives else set[int]()
     restless = owing = False
     for armature_object in lives:
+        following.bring_along(armature_object)
         data: Any = armature_object.data
         own_changed = not changed.isdisjoint((armature_object.session_uid, data.session_uid))
         look_closely = scene_changed or own_changed or bool(problem_of(armature_object))
@@ -213,15 +241,23 @@ def _problem_text(armature_object: Object, error: Exception) -> str:
     Once for its kind and place, for its text may be another one at each update.
     """
     if isinstance(error, IKError):
-        return str(error)
+        return translated(error.message)
     known = problem_of(armature_object)
     place = traceback.extract_tb(error.__traceback__)[-1]
     file = place.filename.replace("\\", "/").rpartition("/")[2]
-    start = f"unexpected error ({type(error).__name__} in {file}, line {place.lineno}: "
-    if known.startswith(start):
+    end = "\0"
+    text = Message(
+        "unexpected error ({type} in {file}, line {line}: {error}); the console tells more",
+        type=type(error).__name__,
+        file=file,
+        line=place.lineno,
+        error=end,
+    )
+    text = translated(text)
+    if known.startswith(text.partition(end)[0]):
         return known
     logger.error("%r does not follow", armature_object.name, exc_info=error)
-    return f"{start}{error}); the console tells more"
+    return text.replace(end, str(error))
 
 
 # What the user does
@@ -281,8 +317,10 @@ def _changed_blocks(depsgraph: Depsgraph) -> set[int]:
 _add, _remove = handlers_factory(
     ("depsgraph_update_post", _after_update),
     ("frame_change_post", _after_frame_change),
-    ("undo_pre", _forget),
-    ("redo_pre", _forget),
+    ("undo_pre", _before_undo),
+    ("redo_pre", _before_undo),
+    ("undo_post", _after_undo),
+    ("redo_post", _after_undo),
     ("load_post", _after_load),
 )
 

@@ -197,6 +197,9 @@ class Body:
     state: State = State.AT_REST
     sums: bytes = b""
     """`pose_sums` of the pose as the last update has left it."""
+    changed: bool = False
+    """Whether the last solve was for a change without a tool. More of them go on from where that began: what
+    follows stays held where it was then, however many updates a script makes."""
     tracked: Tracked | None = None
     driven_bones: DrivenBones | None = None
     """None where there are none in the chains."""
@@ -249,6 +252,9 @@ class LiveMode:
     """Whether the bodies that were updated last are to be updated again."""
     field_is_held: bool = False
     """Whether a number field may still be dragged."""
+    followed: dict[tuple[int, int], tuple[float, ...]] = field(default_factory=dict)
+    """Where targets that follow were before an undo or redo under way: the matrix of their own channels,
+    (16,), by the session uids of armature object and target."""
 
     def forget(self) -> None:
         """Drop what was prepared: in another state of the file nothing need be what it was."""

@@ -16,6 +16,7 @@ from bpy.types import Depsgraph, Object
 from ...core import IKError
 from ...core.amounts import angle_text, length_text, limit_angle
 from ...core.arrays import FloatArray
+from ...core.messages import Joined, Message
 from ...core.model.rotation import matrix_and_axes_from_euler
 from ..effectors.masses import body_of
 from ..kinds.frame_data import FrameData, across, points_of
@@ -24,6 +25,7 @@ from ..properties.settings import POISE_PG_armature, settings_of
 from ..rig.live_state import Origin
 from ..rig.reports import Measured
 from ..rig.rig import Rig, those_that
+from ..translations import translated
 from .dragging import Drag
 
 ON_LIMIT: Final = 2e-3
@@ -61,6 +63,8 @@ class Point(NamedTuple):
     """'PIN', 'LOOSE_PIN', 'EFFECTOR', 'DRAGGED', 'BALANCE'."""
     heat: float = 0.0
     """As of a line."""
+    effector: int = -1
+    """Place in the list of the effector that it stands for; -1 for none."""
 
 
 class Text(NamedTuple):
@@ -97,9 +101,9 @@ class Marks:
         ways = pairwise(tuple(place.tolist()) for place in places)
         self.lines += tuple(Line(start, end, role, heat) for start, end in ways)
 
-    def point(self, place: FloatArray, role: str, heat: float = 0.0) -> None:
+    def point(self, place: FloatArray, role: str, heat: float = 0.0, effector: int = -1) -> None:
         """Add a point (3,)."""
-        self.points += (Point(tuple(place.tolist()), role, heat),)
+        self.points += (Point(tuple(place.tolist()), role, heat, effector),)
 
     def text(self, place: FloatArray, text: str, role: str, note: str = "") -> None:
         """Add words beside a place (3,)."""
@@ -109,7 +113,7 @@ class Marks:
         """Add by how much a target is missed [m, rad]; all of the reason stands in the panel."""
         distance, angle = missed
         amount = length_text(distance) if distance > 0.0 else angle_text(angle) if angle > 0.0 else ""
-        self.text(place, f"{name}: {amount}", 'MISS', why.partition(";")[0])
+        self.text(place, Joined(": ", (name, amount)), 'MISS', translated(why).partition(";")[0])
 
 
 @dataclass(frozen=True)
@@ -126,12 +130,35 @@ class Wanted:
     """The bone whose limits are shown in full; neighbours that stand on limits are shown together."""
 
 
-def marks_of(armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | None = None) -> Marks:
-    """Marks of an armature object at its present pose; none of effectors that cannot be read."""
+def rig_to_mark(armature_object: Object, depsgraph: Depsgraph) -> Rig | None:
+    """Read what marks are of, with those effectors that can be read; None where there is nothing to mark.
+
+    It is the same at all frames, as for a bake.
+    """
     if not any(entry.enabled for entry in settings_of(armature_object).effectors):
+        return None
+    try:
+        return Rig.read(armature_object, depsgraph, drawing=True)
+    except IKError:
+        return None  # what is wrong is said where the user asks for a solve
+
+
+def marks_of(
+    armature_object: Object, depsgraph: Depsgraph, wanted: Wanted | None = None, rig: Rig | None = None
+) -> Marks:
+    """Marks of an armature object at its present pose; none of effectors that cannot be read.
+
+    Args:
+        armature_object: The original armature object.
+        depsgraph: Up to date.
+        wanted: Which; those that are shown at first for None.
+        rig: As `rig_to_mark` gives it, if it is known.
+    """
+    rig = rig or rig_to_mark(armature_object, depsgraph)
+    if rig is None:
         return Marks()
     try:
-        figure = _Figure.of(armature_object, depsgraph, wanted or Wanted())
+        figure = _Figure.of(armature_object, rig, depsgraph, wanted or Wanted())
         return Marks() if figure is None else figure.marked(settings_of(armature_object))
     except IKError:
         return Marks()  # what is wrong is said where the user asks for a solve
@@ -151,9 +178,8 @@ class _Figure:
     marks: Marks = field(default_factory=Marks)
 
     @classmethod
-    def of(cls, armature_object: Object, depsgraph: Depsgraph, wanted: Wanted) -> "_Figure | None":
-        """Read it, with those effectors that can be read; None where there are none."""
-        rig = Rig.read(armature_object, depsgraph, drawing=True)
+    def of(cls, armature_object: Object, rig: Rig, depsgraph: Depsgraph, wanted: Wanted) -> "_Figure | None":
+        """Read its pose, with those effectors that can be measured; None where there are none."""
         # In live mode influences begin where others have left the bones, not at what was solved already.
         live = settings_of(armature_object).live
         origin = Origin.of(armature_object, rig.armature) if live else None
@@ -163,10 +189,12 @@ class _Figure:
             frames = own.read_frame(armature_object, depsgraph, origin=origin)
             return own, frames, own.measure(armature_object, depsgraph, frames)
 
-        readable = those_that(measured_of, rig.effectors)
-        if not readable:
+        try:
+            rig, frames, measured = measured_of(rig.effectors)
+        except IKError:
+            rig, frames, measured = measured_of(those_that(measured_of, rig.effectors))
+        if not rig.effectors:
             return None
-        rig, frames, measured = measured_of(readable)
         data: Any = armature_object.data
         skeleton = rig.armature.skeleton
         lengths = np.array([data.bones[name].length for name in skeleton.names])
@@ -195,15 +223,18 @@ class _Figure:
         here = goal.point(self.now)[0]
         if self.wanted.priorities:
             if effector.follows:  # below all priorities
-                marks.text(here, "Follow", 'PRIORITY')
+                marks.text(here, Message("Follow"), 'PRIORITY')
             else:
-                note = "Pin" if effector.state == 'PIN' else ""
+                note = Message("Pin") if effector.state == 'PIN' else ""
                 marks.text(here, str(effector.priority), 'PRIORITY', note)
         if self.wanted.targets:
             there = goal.leads_to(here)
+            role = STATE_ROLES[effector.state]
+            marks.point(here, role, heat, effector.index)
             if there is not None:
                 marks.polyline([here, there], 'ERROR', heat)
-            marks.point(here, STATE_ROLES[effector.state], heat)
+                if (heat > 0.0 or not effector.position) and not effector.goal.of_surroundings:
+                    marks.point(there, role, heat, effector.index)
             if heat > 0.0 and effector.kind != 'STAY':
                 marks.miss(here, effector.name, missed, why)
 
@@ -239,9 +270,14 @@ class _Figure:
             if len(run) == 1:
                 text = f"{names[0]}: {amounts[run[0]]}"
             elif len(run) == 2:
-                text = f"{names[0]}, {names[1]}: on limits"
+                text = Message("{first}, {second}: on limits", first=names[0], second=names[1])
             else:
-                text = f"{names[0]} to {names[-1]}: {len(run)} on limits"
+                text = Message(
+                    "{first} to {last}: {count} on limits",
+                    first=names[0],
+                    last=names[-1],
+                    count=len(run),
+                )
             self.marks.text(world_from_joint[run[len(run) // 2], :3, 3], text, 'LIMIT')
 
     def runs(self, joints: Collection[int]) -> list[list[int]]:

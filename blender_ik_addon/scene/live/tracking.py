@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...core import Pose, Problem, Skeleton, SolverOptions, Task
+from ...core.arrays import FloatArray
 from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
 from ..kinds.frame_data import FrameData
@@ -30,6 +31,8 @@ class Tracked:
     options: SolverOptions
     joints: Sequence[int] = ()
     """Those that move."""
+    recorded: FloatArray | None = None
+    """As `Plan.recorded`."""
     sums: bytes = b""
     """`pose_sums` of the pose that was written last."""
 
@@ -49,19 +52,22 @@ class Tracked:
         weighty = [task for task in plan.tasks if task.weight > 0.0]
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
         if before is not None and not (
-            plan.skeleton is before.skeleton and options == before.options and before.asks_for(tasks)
+            plan.skeleton is before.skeleton
+            and _alike(plan.recorded, before.recorded)
+            and options == before.options
+            and before.asks_for(tasks)
         ):
             before = None
         if before is not None and isinstance(before.solver, kind) and before._stands(frames.pose[0]):
             return replace(before, tasks=tasks)
-        problem = Problem(plan.skeleton, tasks)
+        problem = Problem(plan.skeleton, tasks, plan.recorded)
         if before is not None and isinstance(before.solver, Follower) and kind is Follower:
             solver = before.solver.among(problem, frames.pose[0])
         else:
             solver = kind(problem, frames.pose[0], options)
             if before is not None and isinstance(solver, Follower):
                 solver.begin([task.aim for task in before.tasks])
-        return cls(solver, tasks, plan.skeleton, options, problem.moving_joints)
+        return cls(solver, tasks, plan.skeleton, options, problem.moving_joints, plan.recorded)
 
     def asks_for(self, tasks: tuple[Task, ...]) -> bool:
         """Whether other tasks differ in nothing but where targets are."""
@@ -89,3 +95,10 @@ class Tracked:
         return np.array_equal(own.channels[held], pose.channels[held]) and np.array_equal(
             own.scale, pose.scale
         )
+
+
+def _alike(first: FloatArray | None, second: FloatArray | None) -> bool:
+    """Whether two recorded poses are the same, or both are None."""
+    if first is None or second is None:
+        return first is second
+    return np.array_equal(first, second, equal_nan=True)

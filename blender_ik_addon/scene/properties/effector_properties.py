@@ -4,7 +4,7 @@
 from math import pi
 from typing import TYPE_CHECKING, Any
 
-from bpy.types import Object, PropertyGroup
+from bpy.types import Action, Object, PropertyGroup
 
 from ..kinds.kinds import KINDS
 from .declared import (
@@ -67,6 +67,9 @@ STATE_ITEMS = (
 )
 """States of an effector, for the menu; the numbers are in files."""
 
+FOOT_ANGLES = ("roll", "bank", "pivot_heel", "pivot_ball", "pivot_toe")
+"""What is set of a foot that rolls; the same on both sides, as outwards is above 0."""
+
 SIDELESS = (
     "kind",
     "priority",
@@ -84,6 +87,7 @@ SIDELESS = (
     "stay",
     "choice",
     "stay_scope",
+    *FOOT_ANGLES,
 )
 """Settings of an effector that are the same on both sides of a body: no name, bone, target, point or axis."""
 
@@ -140,6 +144,22 @@ class POISE_PG_effector(Declared, PropertyGroup):
 
     name: str = text("Name")("Name of the effector in the list and in reports")
     bone: str = text("Bone")("The bone that follows the target")
+    contact: bool = flag("Contact")(
+        "The bone is planted, on the floor or on the contact object. Its keys say from when to when; Find "
+        "Contacts sets them, Lock Contacts lets the target rest meanwhile"
+    )
+    contact_toe: bool = flag("Toe Contact")(
+        "The toes are planted: where only they are, the foot rolls over them and the heel rises as recorded"
+    )
+    contact_object: Object | None = link("Contact Object", type=Object, poll=_may_be_target)(
+        "A thing, perhaps moving, that the bone is in contact with; empty for the floor"
+    )
+    contact_path: Action | None = link("Path", type=Action, options={'HIDDEN'})(
+        "Keys of the target before its contacts were locked"
+    )
+    contact_keys: str = text("Locked Keys", options={'HIDDEN'})(
+        "Digest of the keys of the target as locking left them; others were changed since"
+    )
     part: str = text("Part")("Part of the body that Set Up Character made it for; empty if made by hand")
     kind: str = enum("Kind", items=KIND_ITEMS, default='BOTH')("What the bone does with its target")
     target: Object | None = link("Target", type=Object, poll=_may_be_target)(
@@ -215,6 +235,34 @@ class POISE_PG_effector(Declared, PropertyGroup):
     stay_scope: str = enum("Bones", items=SCOPE_ITEMS, default='BRANCH')("The bones that stay near the pose")
     stored: "Entries[POISE_PG_stored_bone]" = entries("Stored Pose", type=POISE_PG_stored_bone)(
         "Bones of the stored pose"
+    )
+    rolls: bool = flag("Foot Roll")(
+        "The target is that of a whole foot, which rolls over heel, ball and toes without sinking into the "
+        "floor"
+    )
+    roll: float = angle("Roll", soft_min=-pi / 2, soft_max=pi / 2)(
+        "Below 0 the foot rolls back over the heel, above 0 over the ball, and from 45 degrees on over the "
+        "tip of the toes"
+    )
+    bank: float = angle("Bank", soft_min=-pi / 2, soft_max=pi / 2)(
+        "Above 0 the foot tilts over its outer edge, below 0 over the inner one"
+    )
+    pivot_heel: float = angle("Heel", soft_min=-pi, soft_max=pi)(
+        "Turn on the floor about the heel, above 0 outwards"
+    )
+    pivot_ball: float = angle("Ball", soft_min=-pi, soft_max=pi)("The same about the ball")
+    pivot_toe: float = angle("Toe", soft_min=-pi, soft_max=pi)("The same about the tip of the toes")
+    toe_bone: str = text("Toe Bone")(
+        "The bone that bends where the foot rolls over the ball; without one it rolls over its tip"
+    )
+    heel_point: Vector3 = offset("Heel Point")("Where the heel is, from the bone's head along its own axes")
+    ball_point: Vector3 = offset("Ball Point")("Where the joint of the toes is, likewise")
+    tip_point: Vector3 = offset("Tip Point")("Where the tip of the toes is, likewise")
+    sole_up: Vector3 = numbers("Sole Up", size=3, options={'HIDDEN'})(
+        "Direction away from the floor in the bone's own axes, at rest"
+    )
+    sole_out: Vector3 = numbers("Sole Out", size=3, options={'HIDDEN'})(
+        "Direction towards the outer edge of the foot, likewise"
     )
     choice: str = enum("What", items=CHOICE_ITEMS, default='POSITION')(
         "What the bone does with the target that it takes"

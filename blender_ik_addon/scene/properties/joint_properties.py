@@ -10,6 +10,7 @@ from typing import Final
 from bpy.types import PropertyGroup
 
 from ...core.character.roles import Role, Side
+from ...core.messages import Message
 from ...core.model.rotation import EULER_ORDERS
 from .declared import Declared, Flags3, Vector3, angles, axes, enum, flag, number, numbers, text, whole
 
@@ -18,7 +19,10 @@ STIFFEST: Final = 0.99
 
 ORDER_ITEMS: Final = (
     ('AUTO', "Automatic", "That of the bone; in quaternion and axis-angle mode one that fits the limits"),
-    *((order, order, f"The angles of the limits are those of {order} Euler") for order in EULER_ORDERS),
+    *(
+        (order, order, Message("The angles of the limits are those of {order} Euler", order=order))
+        for order in EULER_ORDERS
+    ),
 )
 """Orders in which the limits of a bone are meant that has none of its own."""
 
@@ -27,7 +31,7 @@ _NONE: Final = ('NONE', "None", "No part of the body: no target, no limits", 0)
 ROLE_ITEMS: Final = (
     _NONE,
     *(
-        (role.name, role.value.title(), f"The joint is that of the {role}", number)
+        (role.name, role.value.title(), Message("The joint is that of the {role}", role=role), number)
         for number, role in enumerate(Role, start=1)
     ),
 )

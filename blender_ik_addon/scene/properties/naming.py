@@ -83,7 +83,7 @@ def _places(armature_object: Object) -> Iterator[tuple[Any, str, Object]]:
     """Where bones are named: owner, property, and whose bone it is."""
     settings = settings_of(armature_object)
     for entry in settings.effectors:
-        for key in ("bone", *FURTHER_BONES):
+        for key in ("bone", "toe_bone", *FURTHER_BONES):
             yield entry, key, armature_object
         for owner in (entry, *entry.others):
             if owner.target is not None and owner.target.type == 'ARMATURE':

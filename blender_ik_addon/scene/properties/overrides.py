@@ -16,6 +16,7 @@ from bpy.app.handlers import persistent
 from bpy.types import Object
 
 from ...core.errors import IKError
+from ...core.messages import Message
 from ..reports import listed
 from .app_handlers import handlers_factory
 from .settings import settings_of
@@ -39,7 +40,9 @@ def remove_entries(armature_object: Object, name: str, rows: Sequence[int], what
         known = {entry.name for entry in getattr(settings_of(override.reference), name)}
         theirs = [entries[row].name for row in rows if entries[row].name in known]
         if theirs:
-            raise _belongs_to_library(f"the entry for the {what} of {listed(theirs)}", instead)
+            raise _belongs_to_library(
+                Message("the entry for the {what} of {names}", what=what, names=listed(theirs)), instead
+            )
     for row in reversed(rows):
         entries.remove(row)
 
@@ -54,7 +57,11 @@ def only_own(label: str, instead: str) -> Iterator[None]:
 
 
 def _belongs_to_library(label: str, instead: str) -> IKError:
-    return IKError(f"{label} belongs to the library, it cannot be removed or moved here: {instead} instead")
+    return IKError(
+        "{entry} belongs to the library, it cannot be removed or moved here: {instead} instead",
+        entry=label,
+        instead=instead,
+    )
 
 
 def refilled(entries: Any, count: int) -> list[Any]:

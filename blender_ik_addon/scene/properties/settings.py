@@ -11,7 +11,7 @@ from math import pi, radians
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
-from bpy.types import Object, PropertyGroup
+from bpy.types import Action, Object, PropertyGroup
 
 from ...core.errors import IKError
 from ...core.problem.options import METHODS, USED_BY, SolverOptions
@@ -76,8 +76,10 @@ def settings_of(armature_object: Object) -> "POISE_PG_armature":
         if hasattr(Object, "poise"):
             raise
         raise IKError(
-            f"Poise is not registered in this Blender, so {armature_object.name!r} has no settings of it: "
-            f"call {EXTENSION}.register() once, before anything else of Poise"
+            "Poise is not registered in this Blender, so {armature!r} has no settings of it: call "
+            "{extension}.register() once, before anything else of Poise",
+            armature=armature_object.name,
+            extension=EXTENSION,
         ) from None
 
 
@@ -99,6 +101,36 @@ RANGE_ITEMS: Final = (
 """Ranges of a bake: identifiers, names and tooltips."""
 
 
+TO_ITEMS: Final = (
+    ('ACTION', "This Action", "The armature's own action and slot"),
+    ('NEW', "New Action", "An action with the name, which takes the place of the armature's own one"),
+    ('STRIP', "NLA Strip", "A strip with the name, over what else plays; it can be muted and baked again"),
+)
+"""Where keys of a bake go: identifiers, names and tooltips."""
+
+BLEND_ITEMS: Final = (
+    ('COMBINE', "Combine", "The strip turns and moves bones further than they are below"),
+    ('ADD', "Add", "The strip adds to each channel"),
+    ('REPLACE', "Replace", "The strip plays instead of what is below"),
+)
+"""How a strip plays over what is below it."""
+
+
+BONES_ITEMS: Final = (
+    ('ALL', "All", "All bones that the effectors move"),
+    ('SELECTED', "Selected", "Those of them that are selected in Pose Mode; the others stay as they are"),
+    ('LIMBS', "Limbs of Selected", "The limbs of the bones that are selected in Pose Mode"),
+)
+"""Which bones a bake moves: identifiers, names and tooltips."""
+
+CHANNELS_ITEMS: Final = (
+    ('BOTH', "Location and Rotation", "Both"),
+    ('LOCATION', "Location", "Locations alone: rotations stay as they are"),
+    ('ROTATION', "Rotation", "Rotations alone: locations stay as they are"),
+)
+"""Which channels of bones a bake moves: identifiers, names and tooltips."""
+
+
 def _bakes_scene(settings: Any) -> bool:
     return settings.bake_range == 'SCENE'
 
@@ -110,6 +142,9 @@ def _bake_scene(settings: Any, whether: bool) -> None:
 class POISE_PG_armature(Declared, PropertyGroup):
     """The effectors of one armature object, and how to solve and bake it."""
 
+    version: int = whole("Settings Version", min=0, options={'HIDDEN'})(
+        "Version of these settings in the file, see `versions`; 0 before there were any"
+    )
     effectors: "Entries[POISE_PG_effector]" = entries("Effectors", type=POISE_PG_effector)(
         "Goals for the bones of this armature"
     )
@@ -196,23 +231,65 @@ class POISE_PG_armature(Declared, PropertyGroup):
     move_root: bool = flag("Move Root", default=True)(
         "Parentless bones of the solved chains may move where their location is not locked"
     )
+    recording: Action | None = link("Recording", type=Action)(
+        "Recorded motion of the bones: in each frame the body prefers the pose that it has there, and limits "
+        "do not change it. Targets from Animation makes it"
+    )
+    ease_unit: str = enum(
+        "Ease Unit",
+        items=(('FRAMES', "Frames", "Ease in frames"), ('SECONDS', "Seconds", "Ease in seconds")),
+        default='FRAMES',
+    )("What Ease In and Ease Out are given in")
+    ease_in: float = number("Ease In", default=10.0, min=0.01, soft_max=100.0, precision=2, step=100)(
+        "How long before the present frame a correction begins"
+    )
+    ease_out: float = number("Ease Out", default=10.0, min=0.01, soft_max=100.0, precision=2, step=100)(
+        "How long after the present frame a correction ends"
+    )
     bake_range: str = enum("Range", items=RANGE_ITEMS, default='SCENE')("Frames that a bake keys")
     use_scene_range: bool = flag(
         "Scene Frame Range", get=_bakes_scene, set=_bake_scene, options={'HIDDEN', 'SKIP_SAVE'}
     )("Whether the range is that of the scene; for scripts of before there were others")
-    bake_step: int = whole("Step", default=1, min=1, soft_max=24)(
-        "Every how many frames there is a key; the last frame of the range always has one"
+    bake_step: float = number("Step", default=1.0, min=0.02, soft_max=24.0, step=100, precision=2)(
+        "Every how many frames there is a key; the last frame of the range always has one. Below 1 there are "
+        "keys at sub-frames"
     )
     bake_at_keys: bool = flag("At Targets' Keys")(
         "Key the frames at which targets have keys, and set breakdowns between them only where effectors "
         "would deviate too far"
     )
+    bake_fewest: bool = flag("Fewest Keys")(
+        "Key each curve only where it needs keys, with fitted handles: bones of effectors stay within the "
+        "deviation at all frames and between them"
+    )
+    bake_loop: bool = flag("Loop")(
+        "The last frame of the range is the first one again: pose and speed are the same there, and F-curves "
+        "repeat the keys"
+    )
+    bake_clear_constraints: bool = flag("Clear Constraints")(
+        "Remove the constraints of the bones that are keyed: they stay where these have put them"
+    )
     bake_deviation: float = length(
         "Deviation", default=0.001, min=1e-6, soft_max=0.1, precision=4, step=0.01
-    )("How far an effector may be from where it was solved to be, in frames between keys")
+    )("How far an effector may be from where it was solved to be, where there are fewer keys than frames")
     bake_deviation_angle: float = angle(
         "Angle Deviation", default=radians(0.5), min=1e-6, max=pi, precision=3, step=1
-    )("By how much an effector may be turned from how it was solved to be, in frames between keys")
+    )("By how much an effector may be turned from how it was solved to be, likewise")
+    bake_to: str = enum("Bake To", items=TO_ITEMS, default='ACTION')("Where the keys go")
+    bake_name: str = text("Name")("Name of the new action or of the NLA strip; empty for one by default")
+    bake_blend: str = enum("Blend", items=BLEND_ITEMS, default='COMBINE')(
+        "How the strip plays over what is below it; what plays is what was solved"
+    )
+    bake_bones: str = enum("Bones", items=BONES_ITEMS, default='ALL')("Which bones a bake moves and keys")
+    bake_channels: str = enum("Channels", items=CHANNELS_ITEMS, default='BOTH')(
+        "Which channels of bones a bake moves and keys"
+    )
+    bake_ease_in: int = whole("Ease In", min=0, soft_max=100)(
+        "Frames at the beginning of the range that go over from the motion that is there"
+    )
+    bake_ease_out: int = whole("Ease Out", min=0, soft_max=100)(
+        "Frames at the end of the range that go over to the motion that is there"
+    )
     bake_start: int = whole("Start Frame", default=1)("First frame to bake")
     bake_end: int = whole("End Frame", default=250)("Last frame to bake")
     live: bool = flag("Live", update=_live_switched)("Keep solving while targets move")
@@ -235,7 +312,18 @@ class POISE_PG_armature(Declared, PropertyGroup):
         "Whether every enabled effector reached its target in the last solve or bake"
     )
     last_bake: str = text("Last Bake")("Report of the last bake")
+    last_frames: str = text("Frames to Look At")(
+        "Frames of the last bake in which the pose flips or a target is missed by most, line by line"
+    )
     diagnosis: str = text("Diagnosis")("Report of the last diagnosis, line by line")
+
+
+class POISE_PG_action(Declared, PropertyGroup):
+    """What Poise notes with an action."""
+
+    own_keys: str = text("Own Keys", options={'HIDDEN'})(
+        "Check sums of the keys that Poise has written: others are not replaced unasked"
+    )
 
 
 def solver_options(armature_object: Object, scale: float) -> SolverOptions:
@@ -256,20 +344,25 @@ def solver_options(armature_object: Object, scale: float) -> SolverOptions:
 
 
 _register_classes, _unregister_classes = bpy.utils.register_classes_factory(
-    (*JOINT_CLASSES, *EFFECTOR_CLASSES, POISE_PG_armature)
+    (*JOINT_CLASSES, *EFFECTOR_CLASSES, POISE_PG_armature, POISE_PG_action)
 )
 
 
 def register() -> None:
-    """Add the property groups, and `Object.poise`."""
+    """Add the property groups, `Object.poise` and `Action.poise`."""
     _register_classes()
     declared = link("Poise", type=POISE_PG_armature)
     Object.poise = declared(  # pyright: ignore[reportAttributeAccessIssue]
         "Effectors and settings of full-body inverse kinematics"
     )
+    declared = link("Poise", type=POISE_PG_action)
+    Action.poise = declared(  # pyright: ignore[reportAttributeAccessIssue]
+        "What Poise has written into the action"
+    )
 
 
 def unregister() -> None:
-    """Take `Object.poise` and the property groups away; what files hold of them stays in the files."""
+    """Take both and the property groups away; what files hold of them stays in the files."""
+    del Action.poise  # pyright: ignore[reportAttributeAccessIssue]
     del Object.poise  # pyright: ignore[reportAttributeAccessIssue]
     _unregister_classes()

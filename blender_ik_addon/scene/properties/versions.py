@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files of older versions of Poise: what is stored in them is converted when they are read.
+"""Versions of the settings in files: what an older Poise has stored is converted when a file is read.
 
-Before effectors had a state they had two switches, *Enabled* and *Pinned*; before a bake had several ranges
-it had the switch *Scene Frame Range*. Blender keeps what a file holds of properties that are not stored any
-more: from these follow the state and the range, and then they are removed.
+An armature object has the number of its settings' version; it is written when the file is saved. Files of
+Poise 0.1.0 have none, which is 0. `STEPS[n]` converts version n to the next one. A step reads what the file
+holds of properties that are not stored any more, which Blender keeps, and removes it: so it does nothing
+where there is nothing to convert, as in settings that were made since the file was read.
 """
+
+import logging
+from collections.abc import Callable
+from typing import Final
 
 import bpy
 from bpy.app.handlers import persistent
@@ -16,10 +21,11 @@ from .settings import settings_of
 
 OLD_SWITCHES = ("enabled", "pinned")
 OLD_RANGE = "use_scene_range"
+OLD_STEP = "bake_step"
 
 
-def convert(armature_object: Object) -> None:
-    """Give effectors of an older file the states that do what they did there, and the bake its range."""
+def _states_and_ranges(armature_object: Object) -> None:
+    """From 0: *Enabled* and *Pinned* become a state, *Scene Frame Range* a range of a bake."""
     settings = stored_values(settings_of(armature_object))
     if OLD_RANGE in settings:
         if not settings[OLD_RANGE]:
@@ -38,15 +44,49 @@ def convert(armature_object: Object) -> None:
                 del stored[name]
 
 
+def _step_with_subframes(armature_object: Object) -> None:
+    """From 1: the step of a bake is no whole number any more."""
+    stored = stored_values(settings_of(armature_object))
+    if isinstance(stored.get(OLD_STEP), int):
+        settings_of(armature_object).bake_step = float(stored[OLD_STEP])
+
+
+STEPS: Final[tuple[Callable[[Object], None], ...]] = (_states_and_ranges, _step_with_subframes)
+VERSION: Final = len(STEPS)
+"""Of the settings as they are now."""
+
+
+def convert(armature_object: Object) -> None:
+    """Bring the settings of an armature object to the present version."""
+    version: int = settings_of(armature_object).version
+    if version > VERSION:
+        logging.getLogger(__name__).warning(
+            "%r has settings of version %d, saved by a newer Poise; this one knows version %d and leaves "
+            "what it does not know as it is",
+            *(armature_object.name, version, VERSION),
+        )
+    for step in STEPS[version:]:
+        step(armature_object)
+    # An override takes its version from its library: what it has from there is converted with each load.
+    own = armature_object.library is None and armature_object.override_library is None
+    if own and version < VERSION:
+        settings_of(armature_object).version = VERSION
+
+
 @persistent
 def _convert_all(*_: object) -> None:
-    """Do so for all armatures of the file, or those that were linked or appended."""
+    """Convert all armatures: of a file that was read, linked or appended from, or is about to be saved.
+
+    The last for those that were read while the add-on was off.
+    """
     for candidate in bpy.data.objects:
         if candidate.type == 'ARMATURE' and candidate.is_property_set("poise"):
             convert(candidate)
 
 
-_add, _remove = handlers_factory(("load_post", _convert_all), ("blend_import_post", _convert_all))
+_add, _remove = handlers_factory(
+    ("load_post", _convert_all), ("blend_import_post", _convert_all), ("save_pre", _convert_all)
+)
 
 
 def register() -> None:

@@ -12,17 +12,24 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import bpy
+import numpy as np
 from bpy.types import Depsgraph, KeyingSet, Object
 
 from ...core import IKError
-from ..animation.fcurves import animated_channels, bone_path, is_locked, own_curves, rotation_channel
+from ...core.messages import Message
+from ..animation.fcurves import Channel, animated_channels, bone_path, is_locked, own_curves, rotation_channel
+from ..animation.own_keys import note_own_keys
 from ..armature.armature import Armature, pose_bones_named
 from ..armature.restoring import animation_restored_on_error
+from ..armature.rotation_modes import rotations_in
+from ..effectors.transforms import rotation_of
 from ..reports import listed
 from .rig import Rig
 
 GROUP: Final = "Object Transforms"
 """What Blender calls the group of an object's own channels."""
+ANOTHER: Final = 1e-3
+"""Difference [1, rad] from which a rotation is another representation, not the same one rounded."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +47,11 @@ class KeyReport:
         if not self.locked:
             return ()
         return (
-            f"F-curves are locked and got no keys, the others did: {listed(self.locked)}. Unlock them in the "
-            "Graph Editor",
+            Message(
+                "F-curves are locked and got no keys, the others did: {locked}. Unlock them in the Graph "
+                "Editor",
+                locked=listed(self.locked),
+            ),
         )
 
 
@@ -66,22 +76,25 @@ def auto_key(
     armature: Armature,
     bones: Sequence[str],
     targets: Iterable[tuple[Object, bool, bool]] = (),
+    *,
+    always: bool = False,
 ) -> KeyReport:
     """Key what was moved, if Blender's auto-key is on.
 
     Args:
         bones: Names of the bones that have moved.
         targets: Objects that have moved, and whether they were moved and whether they were turned.
+        always: Whether bones, and targets with keys, are keyed whatever Blender's auto-key says.
     """
-    if not auto_keying():
+    if not (always or auto_keying()):
         return KeyReport(0)
-    options = auto_key_options()
+    options = key_options() if always else auto_key_options()
     scene = bpy.context.scene
     keying_set = scene.keying_sets_all.active
-    if keying_set is not None and scene.tool_settings.use_keyframe_insert_keyingset:
+    if not always and keying_set is not None and scene.tool_settings.use_keyframe_insert_keyingset:
         return KeyReport(_key_set(armature_object, keying_set, bones, options))
     report = key_bones(armature_object, armature, bones, options)
-    brought = list(targets)
+    brought = [own for own in targets if not always or auto_keying() or animated_channels(own[0])]
     for target, moved, turned in brought:
         key_object(target, options, moved=moved, turned=turned)
     return replace(report, count=report.count + len(brought))
@@ -100,6 +113,7 @@ def key_bones(
     """
     options = key_options() if options is None else options
     names, kept, keyed = list(bones), list[str](), list[str]()
+    channels: list[Channel] = []
     locked = {channel for channel, curve in own_curves(armature_object).items() if is_locked(curve)}
     for name, bone in zip(names, pose_bones_named(armature_object, names), strict=True):
         written = armature.written[armature.skeleton.index(name)].tolist()
@@ -110,6 +124,9 @@ def key_bones(
             kept += [name] if len(open_ones) < len(indices) else []
             keyed += [name] if open_ones else []
             _insert(armature_object, full, None if len(open_ones) == len(own) else open_ones, name, options)
+            channels += [(full, index) for index in open_ones]
+    frame = bpy.context.scene.frame_current_final
+    note_own_keys(armature_object, channels, (frame, frame))
     return KeyReport(len(set(keyed)), tuple(dict.fromkeys(kept)))
 
 
@@ -134,9 +151,40 @@ def auto_key_options() -> set[str]:
 
 
 def key_object(target: Object, options: set[str], *, moved: bool, turned: bool) -> None:
-    """Key the place of an object, its orientation or both, as they are, on the present frame."""
-    for path in ["location"] * moved + [rotation_channel(target.rotation_mode)[0]] * turned:
-        _insert(target, path, None, GROUP, options)
+    """Key the place of an object, its orientation or both, as they are, on the present frame.
+
+    An orientation is keyed in the representation nearest to that of the key before, so that its curves take
+    the short way: whoever sets a matrix gets angles that may be whole turns away.
+    """
+    path = rotation_channel(target.rotation_mode)[0]
+    if turned and (before := _key_before(target, path)):
+        present = np.array(getattr(target, path))
+        nearest = rotations_in(target.rotation_mode, rotation_of(target)[None], np.array(before))[0]
+        if np.abs(nearest - present).max() > ANOTHER:
+            setattr(target, path, nearest.tolist())
+    for keyed in ["location"] * moved + [path] * turned:
+        _insert(target, keyed, None, GROUP, options)
+
+
+def key_values(owner: Object, paths: Iterable[str], group: str, options: set[str]) -> None:
+    """Key properties of an object by their data paths, as they are, on the present frame."""
+    for path in paths:
+        _insert(owner, path, None, group, options)
+
+
+def _key_before(target: Object, path: str) -> list[float]:
+    """Values of a vector at its last key before the present frame, if each component has curves with one."""
+    scene: Any = bpy.context.scene
+    frame = scene.frame_current + scene.frame_subframe
+    curves = own_curves(target)
+    values: list[float] = []
+    for index in range(len(getattr(target, path))):
+        curve = curves.get((path, index))
+        earlier = [key.co.x for key in curve.keyframe_points if key.co.x < frame] if curve else []
+        if curve is None or not earlier:
+            return []
+        values.append(curve.evaluate(max(earlier)))
+    return values
 
 
 def _chosen(**options: bool) -> set[str]:
@@ -156,7 +204,9 @@ def _insert(block: Any, path: str, indices: Sequence[int] | None, group: str, op
         for index in (-1,) if indices is None else indices:
             block.keyframe_insert(path, index=index, group=group, options=options, keytype=kind)
     except (RuntimeError, TypeError) as error:
-        raise IKError(f"{path} of {block.name!r} could not be keyed: {error}") from error
+        raise IKError(
+            "{path} of {block!r} could not be keyed: {error}", path=path, block=block.name, error=error
+        ) from error
 
 
 def _key_set(armature_object: Object, keying_set: KeyingSet, bones: Sequence[str], options: set[str]) -> int:

@@ -181,8 +181,9 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
         if (
             effector.pin is None
             and effector.target
-            and len(effector.targets) == 1
+            and not effector.others
             and has_own_place(armature_object, entry)
+            and effector.sole is None  # where it is rolled to hangs on floors as well
         ):
             target = entry.target
             own += [*np.array(target.matrix_basis).flat, *np.array(target.matrix_parent_inverse).flat]

@@ -12,25 +12,28 @@ from bpy.types import Depsgraph, Object
 from ...core import Explanation, Status, TaskError
 from ...core.amounts import angle_text, length_text
 from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.engine.pops import Pop
+from ...core.messages import Joined, Message, both, counted, sentences
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import KINDS, Plan
 from ..properties.effector_properties import NOT_MEASURED
 from ..properties.settings import settings_of
-from ..reports import Smoothed, all_reached, counted, sentences
+from ..reports import Smoothed, all_reached
+from ..translations import translated
 
 if TYPE_CHECKING:
     from .rig import Rig
 
 # Why an effector is missed where the solver does not say
 
-RESTLESS: Final = "constraints or drivers answer to each solve with another pose"
-POSED: Final = "a bone was posed by hand, Solve goes back to the targets"
-DRAGGED: Final = "a bone was dragged, Solve goes back to the targets"
-UNSEEN: Final = (
+RESTLESS: Final = Message("constraints or drivers answer to each solve with another pose")
+POSED: Final = Message("a bone was posed by hand, Solve goes back to the targets")
+DRAGGED: Final = Message("a bone was dragged, Solve goes back to the targets")
+UNSEEN: Final = Message(
     "solved within its tolerance, but Blender shows it elsewhere: look at the constraints, drivers and "
     "locked or muted keys of its chain"
 )
-NOWHERE: Final = (
+NOWHERE: Final = Message(
     "its bone is scaled to nothing, or its place is not a number: look at the drivers, constraints and scale "
     "of its chain"
 )
@@ -90,18 +93,12 @@ class Measured:
     @classmethod
     def solved(cls, plan: Plan, errors: Sequence[TaskError], scale: float) -> "Measured":
         """By the solver's own account: Blender shows the pose only afterwards."""
-        distances, angles = np.full((2, len(plan.counts)), np.nan)
+        amounts, angular = np.array([[error.error for error in errors]]), [error.angular for error in errors]
         taken = [""] * len(plan.counts)
-        one_by_one = iter(errors)
-        for row, count in enumerate(plan.counts):
-            for error in islice(one_by_one, count):
-                taken[row] = error.taken
-                amount = np.inf if np.isnan(error.error) else error.error  # nan is what is not asked for
-                if error.angular:
-                    angles[row] = amount
-                else:
-                    distances[row] = amount * scale
-        return cls(distances, angles, tuple(taken), (None,) * len(taken))
+        for row, error in zip(plan.effector_of_task, errors, strict=True):
+            taken[row] = error.taken
+        distances, angles = solved_errors(plan, amounts, angular, np.array([scale]))
+        return cls(distances[0], angles[0], tuple(taken), (None,) * len(taken))
 
     def unless_lost(self, before: "Measured", within: Tolerances) -> "Measured":
         """The same where all follows; what does not, or is nowhere, is as far off as it was before."""
@@ -114,6 +111,27 @@ class Measured:
             for was, now in ((before.distances, self.distances), (before.angles, self.angles))
         )
         return replace(self, distances=distances, angles=angles, lost=tuple(lost))
+
+
+def solved_errors(
+    plan: Plan, errors: FloatArray, angular: Sequence[bool], scale: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return distances [m] and angles [rad] of effectors by the solver's own account, (F, E) each.
+
+    Args:
+        plan: What was solved.
+        errors: Of its tasks with a weight, (F, T) [rad] or in armature units.
+        angular: Which are angles, (T,).
+        scale: World metres to one armature unit, (F,).
+    """
+    distances, angles = np.full((2, len(errors), len(plan.counts)), np.nan)
+    errors = np.where(np.isnan(errors), np.inf, errors)  # nan is what is not asked for
+    for task, effector in enumerate(plan.effector_of_task):
+        if angular[task]:
+            angles[:, effector] = errors[:, task]
+        else:
+            distances[:, effector] = errors[:, task] * scale
+    return distances, angles
 
 
 @dataclass(frozen=True)
@@ -147,8 +165,8 @@ class EffectorError:
         position, rotation = self.position or 0.0, self.rotation or 0.0
         amounts = [length_text(position)] if position > self.tolerance_position else []
         amounts += [angle_text(rotation)] if rotation > self.tolerance_rotation else []
-        why = f" ({self.why})" if self.why else ""
-        return f"{self.name} by {' and '.join(amounts)}{KINDS[self.kind].miss}{why}"
+        miss = KINDS[self.kind].miss.filled(effector=self.name, amount=both(amounts))
+        return Message("{miss} ({why})", miss=miss, why=self.why) if self.why else miss
 
 
 # Reasons
@@ -168,14 +186,16 @@ def solver_reasons(
     ):
         if influence == 0.0 or effector.weight == 0.0:
             # Its tasks take no part and have no errors; without influence it cannot even be missed.
-            texts.append("" if influence == 0.0 else "its weight is 0")
+            texts.append("" if influence == 0.0 else Message("its weight is 0"))
             continue
         missed = [why for why in islice(whys, count) if why is not None]
         parts = [why.why(scale) for why in missed]
         if len(set(parts)) > 1:
-            kinds = ("orientation" if why.angular else "position" for why in missed)
-            parts = [f"{kind} {part}" for kind, part in zip(kinds, parts, strict=True)]
-        texts.append("; ".join(dict.fromkeys(parts)))
+            parts = [
+                Message("orientation {why}", why=part) if why.angular else Message("position {why}", why=part)
+                for why, part in zip(missed, parts, strict=True)
+            ]
+        texts.append(Joined("; ", dict.fromkeys(parts)))
     return texts
 
 
@@ -196,7 +216,7 @@ def effector_errors(
             why = NOWHERE
         elif missed and lost is not None:
             text = rig.lost_text(armature_object, lost)
-            why = text if lost.on_target or not why else f"{why}; {text}"
+            why = text if lost.on_target or not why else Joined("; ", (why, text))
         errors.append(
             EffectorError(
                 name=effector.name,
@@ -246,15 +266,22 @@ class Report:
         iterations: int = 0,
         notes: tuple[str, ...] = (),
         *,
-        how: str = "",
+        reached: str = "",
     ) -> "Report":
         """Say what is missed, or that all is reached, and how."""
         misses = [error.miss for error in errors if not error.reached]
         asked = sum(error.position is not None or error.rotation is not None for error in errors)
         if misses:
-            message = f"{len(misses)} of {len(errors)} targets missed: {', '.join(misses)}"
+            message = Message(
+                "{count} of {targets} targets missed: {names}",
+                count=len(misses),
+                targets=len(errors),
+                names=Joined(", ", misses),
+            )
         else:
-            message = all_reached(asked) + how if asked else "no effector has any influence: raise one"
+            message = reached or all_reached(asked)
+            if not asked:
+                message = Message("no effector has any influence: raise one")
         return cls(measured_status(status, not misses), message, iterations, errors, notes)
 
     @property
@@ -277,16 +304,20 @@ class Report:
 
     def summary(self) -> str:
         """Return the message and the notes, for the status bar."""
-        chosen = [f"{effector.name} took {effector.taken!r}" for effector in self.effectors if effector.taken]
-        return sentences(self.message, *([", ".join(chosen)] if chosen else []), *self.notes)
+        chosen = [
+            Message("{effector} took {taken!r}", effector=effector.name, taken=effector.taken)
+            for effector in self.effectors
+            if effector.taken
+        ]
+        return sentences(self.message, *([Joined(", ", chosen)] if chosen else []), *self.notes)
 
 
 @dataclass(frozen=True)
 class BakeReport:
-    """Report of a bake."""
+    """Report of a bake, or of frames that were only measured."""
 
-    frames: tuple[int, ...]
-    """The frames that were keyed, (F,)."""
+    frames: tuple[float, ...]
+    """The frames that were keyed, or measured, (F,)."""
     names: tuple[str, ...]
     """The effectors, (E,)."""
     position_errors: FloatArray
@@ -299,14 +330,14 @@ class BakeReport:
     """How each frame ended, (F,), names of `core.Status`; 'REACHED' where measured so in Blender."""
     iterations: IntArray
     """Of each frame, (F,)."""
-    branches: tuple[int, ...]
+    branches: tuple[float, ...]
     """Frames at which the pose flips; a note names the bone that turns most."""
     reasons: tuple[str, ...]
     """Why each effector misses its target in its worst frame, in words, (E,); empty if it does not."""
     notes: tuple[str, ...]
     """Further remarks, one sentence each."""
     action: str
-    """Name of the action with the keys."""
+    """Name of the action with the keys; empty where frames were only measured."""
     keys: int
     """How many were written."""
     keys_replaced: int
@@ -315,7 +346,7 @@ class BakeReport:
     """The largest distance and the largest angle that smoothness adds to misses, where it adds any."""
     kinds: tuple[str, ...] = ()
     """Kind of each effector, (E,), for the words in which a miss is told."""
-    between: tuple[int, ...] = ()
+    between: tuple[float, ...] = ()
     """The frames between keys, (G,): they count in no other field, and not as missed."""
     position_errors_between: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     """Distances from the targets there, read back from Blender, (G, E) [m]; nan where not asked for."""
@@ -323,6 +354,51 @@ class BakeReport:
     """Angles to the targets' orientations there, (G, E) [rad]."""
     choices: tuple[tuple[str, ...], ...] = ()
     """Which of several targets each effector took in each frame, (F, E); empty for those that have one."""
+
+    pops: tuple[Pop, ...] = ()
+    """Joints that turn out of proportion, with the numbers of the frames to which they turn."""
+    clamped: tuple[str, ...] = ()
+    """Limits that the poses broke before the bake, in words: it is no success without a warning then."""
+    limits_met: bool = True
+    """Whether all that was solved is inside of its limits."""
+
+    @property
+    def statistics(self) -> tuple[dict[str, float], ...]:
+        """Median, 95 % and worst distance [m] and angle [rad] of each effector, (E,); nan for none."""
+        found: list[dict[str, float]] = []
+        for number in range(len(self.names)):
+            own: dict[str, float] = {}
+            for what, errors in (("position", self.position_errors), ("rotation", self.rotation_errors)):
+                known = errors[:, number][~np.isnan(errors[:, number])]
+                for name, part in (("median", 50.0), ("95", 95.0), ("worst", 100.0)):
+                    own[f"{what}_{name}"] = float(np.percentile(known, part)) if len(known) else float("nan")
+            found.append(own)
+        return tuple(found)
+
+    @property
+    def frames_to_look_at(self) -> tuple[tuple[float, str], ...]:
+        """Frames in which the pose flips or an effector misses by most, and what is there, in their order."""
+        found = [
+            (pop.frame, Message("{joint} turns {amount}", joint=pop.joint, amount=angle_text(pop.turn)))
+            for pop in self.pops
+        ]
+        missed = self.tolerances.missed(self.position_errors, self.rotation_errors)
+        for number, frame in enumerate(self.worst_frames):
+            row = self.frames.index(frame)
+            if missed[row, number]:
+                amounts = [
+                    text(float(errors[row, number]))
+                    for errors, most, text in (
+                        (self.position_errors, self.tolerances.positions, length_text),
+                        (self.rotation_errors, self.tolerances.rotations, angle_text),
+                    )
+                    if errors[row, number] > most[number]
+                ]
+                missing = Message(
+                    "{effector} misses by {amounts}", effector=self.names[number], amounts=both(amounts)
+                )
+                found.append((frame, missing))
+        return tuple(sorted(found))
 
     @property
     def taken(self) -> tuple[str, ...]:
@@ -342,7 +418,7 @@ class BakeReport:
         return all(self.reached_frames)
 
     @property
-    def worst_frames(self) -> tuple[int, ...]:
+    def worst_frames(self) -> tuple[float, ...]:
         """Where each effector misses by most of its tolerances, (E,)."""
         rows = self.tolerances.excess(self.position_errors, self.rotation_errors).argmax(axis=0)
         return tuple(self.frames[row] for row in rows)
@@ -351,7 +427,7 @@ class BakeReport:
     def whys(self) -> tuple[str, ...]:
         """Why each effector misses its target, with the frame, (E,)."""
         told = zip(self.reasons, self.worst_frames, strict=True)
-        return tuple(why and f"in frame {frame}: {why}" for why, frame in told)
+        return tuple(why and Message("in frame {frame}: {why}", frame=frame, why=why) for why, frame in told)
 
     @property
     def shown(self) -> list[tuple[float, float, str, str]]:
@@ -360,15 +436,27 @@ class BakeReport:
         return list(zip(*errors, self.whys, self.taken, strict=True))
 
     def summary(self) -> str:
-        """Return what was keyed, what was missed, and the notes, for the status bar."""
-        text = f"baked {counted(len(self.frames), 'frame')} into {self.action!r}: "
-        text += f"{counted(self.keys, 'key')} written"
+        """Return what was keyed or measured, what was missed, and the notes, for the status bar."""
+        text = counted(len(self.frames), "measured {count} frame", "measured {count} frames")
+        if self.action:
+            written = counted(self.keys, "{count} key written", "{count} keys written")
+            text = counted(
+                len(self.frames),
+                "baked {count} frame into {action!r}: {written}",
+                "baked {count} frames into {action!r}: {written}",
+                action=self.action,
+                written=written,
+            )
         if self.keys_replaced:
-            text += f", {self.keys_replaced} replaced"
+            text = Message("{keys}, {count} replaced", keys=text, count=self.keys_replaced)
         missed = self.reached_frames.count(False)
-        chosen = [f"{name} took {own}" for name, own in zip(self.names, self.taken, strict=True) if own]
+        chosen = [
+            Message("{effector} took {target}", effector=name, target=own)
+            for name, own in zip(self.names, self.taken, strict=True)
+            if own
+        ]
         if not missed:
-            return sentences(f"{text}; {all_reached(len(self.names))}", *chosen, *self.notes)
+            return sentences(Joined("; ", (text, all_reached(len(self.names)))), *chosen, *self.notes)
         worst, explained = list[str](), set[int]()
         for errors, tolerances, text_of in (
             (self.position_errors, self.tolerances.positions, length_text),
@@ -378,13 +466,21 @@ class BakeReport:
             row, effector = divmod(int(too_large.argmax()), len(self.names))
             if too_large[row, effector] > 0.0:
                 frame, why = self.frames[row], self.reasons[effector]
-                amount = text_of(float(too_large[row, effector])) + KINDS[self.kinds[effector]].miss
-                told = f"{self.names[effector]} by {amount} in frame {frame}"
+                miss = KINDS[self.kinds[effector]].miss.filled(
+                    effector=self.names[effector], amount=text_of(float(too_large[row, effector]))
+                )
+                told = Message("{miss} in frame {frame}", miss=miss, frame=frame)
                 if why and frame == self.worst_frames[effector] and effector not in explained:
-                    told += f" ({why})"
+                    told = Message("{miss} in frame {frame} ({why})", miss=miss, frame=frame, why=why)
                     explained.add(effector)
                 worst.append(told)
-        text += f"; targets missed in {counted(missed, 'frame')}, at worst {' and '.join(worst)}"
+        told = counted(
+            missed,
+            "targets missed in {count} frame, at worst {misses}",
+            "targets missed in {count} frames, at worst {misses}",
+            misses=both(worst),
+        )
+        text = Joined("; ", (text, told))
         return sentences(text, *chosen, *self.notes)
 
 
@@ -444,7 +540,8 @@ def show(armature_object: Object, rig: "Rig", report: Report | BakeReport, *, un
     A change of an error up to `unseen` [m, rad] is not worth writing: what is written updates the scene.
     """
     settings = settings_of(armature_object)
-    head = {"last_message": report.summary(), "last_reached": report.reached}
+    good = report.reached and not (isinstance(report, BakeReport) and report.clamped)
+    head = {"last_message": translated(report.summary()), "last_reached": good}
     entries = zip(settings.effectors, _shown(settings, rig, report), strict=True)
     for block, values in ((settings, head), *entries):
         for name, value in values.items():
@@ -469,7 +566,12 @@ def _shown(settings: Any, rig: "Rig", report: Report | BakeReport) -> list[dict[
     for effector, own in zip(rig.effectors, report.shown, strict=True):
         rows[effector.index] = own
     return [
-        {"error_position": _as_held(distance), "error_rotation": _as_held(angle), "why": why, "taken": taken}
+        {
+            "error_position": _as_held(distance),
+            "error_rotation": _as_held(angle),
+            "why": translated(why),
+            "taken": taken,
+        }
         for distance, angle, why, taken in rows
     ]
 

@@ -4,7 +4,7 @@
 What is missing or cannot be posed is refused by an `IKError`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -16,10 +16,11 @@ from bpy.types import Depsgraph, Object
 from ...core import IKError, Problem, Skeleton, SolverOptions
 from ...core.arrays import FloatArray
 from ...core.character.roles.names import read_name
+from ...core.messages import Joined, Message, counted, either
 from ...core.problem.options import USED_BY
 from ..armature.armature import Armature, check_armature, read_armature, world_from_armature
 from ..armature.limits import broken_limits
-from ..armature.poses import evaluated_matrices, read_pose, sheared_bones
+from ..armature.poses import RawPose, evaluated_matrices, poses_of, recorded_channels, sheared_bones
 from ..armature.rotation_modes import RotationLocks
 from ..armature.switches import Carried, carried_by, notes_on_switches, switch_hint
 from ..effectors.effectors import check_evaluated, read_amounts, read_effectors, world_from_targets
@@ -28,7 +29,7 @@ from ..kinds.frame_data import NO_SCALE, Body, FrameData
 from ..kinds.kinds import Effector, Plan, make_goals, make_plan, measure, wanders
 from ..properties.naming import follow_names
 from ..properties.settings import SOLVE_MARGIN, settings_of, solver_options
-from ..reports import counted, listed
+from ..reports import listed
 from .live_state import Origin
 from .reports import Lost, Measured, Tolerances
 
@@ -37,6 +38,43 @@ MACHINERY: Final = frozenset({"MCH", "ORG", "DEF"})
 
 REASONS_TOLD: Final = 3
 """How many reasons a sentence lists for which bones are not solved."""
+
+
+@dataclass(frozen=True)
+class RawFrame:
+    """One frame as Blender has it."""
+
+    pose: RawPose
+    armature_from_joint: FloatArray
+    """Bones as they are shown, (n, 4, 4) [m]."""
+    world_from_armature: FloatArray
+    """(4, 4) [m]."""
+    world_from_target: FloatArray
+    """(T, 4, 4) [m], as by `world_from_targets`."""
+    influences: FloatArray
+    """(E,) [1]."""
+    lengths: FloatArray
+    """(E,) [m]."""
+    recorded: FloatArray | None = None
+    """Channels of the recorded motion, (n, 6); None without one."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Where Blender shows bones and targets in one frame."""
+
+    armature_from_joint: FloatArray
+    """(n, 4, 4) [m]."""
+    world_from_armature: FloatArray
+    """(4, 4) [m]."""
+    world_from_target: FloatArray
+    """(T, 4, 4) [m], as by `world_from_targets`."""
+    astray: Mapping[str, str]
+    """Controls that the mesh does not follow -> the bones that carry it."""
+    with_mesh: FloatArray
+    """`armature_from_joint` with these controls where the mesh is."""
+    pose: RawPose | None
+    """Where an effector is about channels."""
 
 
 @dataclass(frozen=True)
@@ -106,20 +144,48 @@ class Rig:
         Args:
             origin: Where influences below 1 begin; by default in the pose that is read.
         """
+        frames = self.frames_of([self.read_raw(armature_object, depsgraph)])
+        if origin is None:
+            return frames
+        return replace(frames, origin=origin.pose(self.armature, frames.pose[0])[None])
+
+    def read_raw(self, armature_object: Object, depsgraph: Depsgraph) -> RawFrame:
+        """Read all that `read_frame` needs of the depsgraph's frame."""
         posed = armature_object.evaluated_get(depsgraph)
         matrix, _ = world_from_armature(posed)
         influences, lengths = read_amounts(armature_object, self.effectors, depsgraph)
-        pose = read_pose(armature_object, self.armature, depsgraph=depsgraph, bones=self._posed_bones)
+        pose = RawPose.read(armature_object, self.armature, depsgraph=depsgraph, bones=self._posed_bones)
+        scene: Any = depsgraph.scene
+        recorded = None
+        if self.prefers:
+            recorded = recorded_channels(armature_object, self.armature, scene.frame_current_final)
+        return RawFrame(
+            pose=pose,
+            armature_from_joint=pose.shown if len(pose.shown) else evaluated_matrices(posed, self.armature),
+            world_from_armature=matrix,
+            world_from_target=world_from_targets(armature_object, self.effectors, depsgraph),
+            influences=influences,
+            lengths=lengths,
+            recorded=recorded,
+        )
+
+    def frames_of(self, raws: Sequence[RawFrame]) -> FrameData:
+        """Return frames that were read as data."""
+
+        def stacked(name: str) -> FloatArray:
+            return np.stack([getattr(raw, name) for raw in raws])
+
+        matrices = stacked("world_from_armature")
         return FrameData(
             skeleton=self.armature.skeleton,
-            pose=pose[None],
-            world_from_armature=matrix[None],
-            world_from_joint=(matrix @ evaluated_matrices(posed, self.armature))[None],
-            world_from_target=world_from_targets(armature_object, self.effectors, depsgraph)[None],
-            influences=influences[None],
-            lengths=lengths[None],
+            pose=poses_of(self.armature, [raw.pose for raw in raws], bones=self._posed_bones),
+            world_from_armature=matrices,
+            world_from_joint=matrices[:, None] @ stacked("armature_from_joint"),
+            world_from_target=stacked("world_from_target"),
+            influences=stacked("influences"),
+            lengths=stacked("lengths"),
             body=self.body,
-            origin=None if origin is None else origin.pose(self.armature, pose)[None],
+            recorded=None if raws[0].recorded is None else stacked("recorded"),
         )
 
     @cached_property
@@ -158,10 +224,16 @@ class Rig:
         """Say which bones of the chains are sheared at present, so that a solve is not exact."""
         sheared = sheared_bones(armature_object, self.armature, depsgraph=depsgraph)
         named = [name for name in sheared if name in self.chains]
-        return (f"constraints shear {listed(named)}, so what hangs below is not exact",) if named else ()
+        return (
+            (Message("constraints shear {named}, so what hangs below is not exact", named=listed(named)),)
+            if named
+            else ()
+        )
 
     def notes_on_limits(self, frames: FrameData) -> tuple[str, ...]:
         """Say which limits the poses break from which a solve starts; it begins by bringing them inside."""
+        if frames.recorded is not None:
+            return ()  # they do not change what is recorded
         skeleton = self.armature.skeleton
         joints = [j for name in self.chains if skeleton.free[j := skeleton.index(name), 3:].any()]
         lower, upper = (
@@ -180,37 +252,55 @@ class Rig:
         armature_object: Object,
         depsgraph: Depsgraph,
         before: FrameData,
-        shown: FloatArray | None = None,
     ) -> Measured:
+        """Measure the depsgraph's frame (arguments: as `measure_frames`)."""
+        seen = self.seen(armature_object, depsgraph)
+        return self.measure_frames(before, [seen], self.tolerances(armature_object))[0]
+
+    def seen(self, armature_object: Object, depsgraph: Depsgraph) -> Seen:
+        """Read where bones and targets are at the depsgraph's frame."""
+        posed = armature_object.evaluated_get(depsgraph)
+        bones = self.shown(armature_object, depsgraph)
+        asks_channels = any(effector.kind == 'STAY' for effector in self.effectors)
+        return Seen(
+            bones,
+            np.array(posed.matrix_world),
+            world_from_targets(armature_object, self.effectors, depsgraph),
+            *self._astray(posed, bones),
+            RawPose.read(armature_object, self.armature, depsgraph=depsgraph) if asks_channels else None,
+        )
+
+    def measure_frames(self, before: FrameData, frames: Sequence[Seen], within: Tolerances) -> list[Measured]:
         """Measure in Blender's evaluated matrices; a control counts as being where the mesh goes with it.
 
         Args:
-            before: What was solved from, one frame: where influences below 1 begin. Targets are read anew.
-            shown: As by `shown`, where that is known.
+            before: What was solved from, (F,): where influences below 1 begin. Targets are read anew.
+            frames: What Blender shows, (F,).
+            within: What counts as reached.
         """
-        posed = armature_object.evaluated_get(depsgraph)
-        bones = self.shown(armature_object, depsgraph) if shown is None else shown.copy()
-        matrix = np.array(posed.matrix_world)
-        targets = world_from_targets(armature_object, self.effectors, depsgraph)
-        goals = make_goals(self.effectors, replace(before, world_from_target=targets[None]))
-        now = replace(before, world_from_joint=(matrix @ bones)[None])
-        if any(effector.kind == 'STAY' for effector in self.effectors):
-            now = replace(now, pose=read_pose(armature_object, self.armature, depsgraph=depsgraph)[None])
-        lost: tuple[Lost | None, ...] = (None,) * len(self.effectors)
-        if astray := self._astray(posed, bones):
-            on_target = ~self.tolerances(armature_object).missed(*measure(goals, now))[0]
-            strays = [next(filter(astray.get, effector.bones), "") for effector in self.effectors]
-            lost = tuple(
-                Lost(bone, astray[bone], reached) if bone else None
-                for bone, reached in zip(strays, on_target.tolist(), strict=True)
-            )
-            now = replace(now, world_from_joint=(matrix @ bones)[None])
-        distances, angles = measure(goals, now)
-        taken = tuple(
-            goal.met(now).effector.target if goal.effector.others and goal.part[0, 0] > 0.0 else ""
-            for goal in goals
-        )
-        return Measured(distances[0], angles[0], taken, lost)
+        targets = np.stack([seen.world_from_target for seen in frames])
+        goals = make_goals(self.effectors, replace(before, world_from_target=targets))
+        now = before
+        if poses := [seen.pose for seen in frames if seen.pose is not None]:
+            now = replace(now, pose=poses_of(self.armature, poses))
+
+        def with_bones(name: str) -> FrameData:
+            bones = [seen.world_from_armature @ getattr(seen, name) for seen in frames]
+            return replace(now, world_from_joint=np.stack(bones))
+
+        there = with_bones("with_mesh")
+        lost: list[tuple[Lost | None, ...]] = [(None,) * len(self.effectors)] * len(frames)
+        astray = [row for row, seen in enumerate(frames) if seen.astray]
+        if astray:
+            on_target = ~within.missed(*measure(goals, with_bones("armature_from_joint")))
+            for row in astray:
+                strays = [next(filter(frames[row].astray.get, e.bones), "") for e in self.effectors]
+                lost[row] = tuple(
+                    Lost(bone, frames[row].astray[bone], reached) if bone else None
+                    for bone, reached in zip(strays, on_target[row].tolist(), strict=True)
+                )
+        taken = zip(*(goal.taken(there) for goal in goals), strict=True) if goals else [()] * len(frames)
+        return [Measured(*own) for own in zip(*measure(goals, there), taken, lost, strict=True)]
 
     def is_astray(self, armature_object: Object, depsgraph: Depsgraph) -> bool:
         """Return whether at present the mesh does not follow some control, or a bone is nowhere."""
@@ -219,31 +309,32 @@ class Rig:
         known = np.isfinite(bones).all() and (np.linalg.norm(bones[:, :3, :3], axis=1) > NO_SCALE).all()
         return not (known and all(own.follows(posed) for own in self.carried))
 
-    def _astray(self, posed: Object, bones: FloatArray) -> dict[str, str]:
-        """Put controls where the mesh is that does not follow them; these -> the bones that carry it.
+    def _astray(self, posed: Object, bones: FloatArray) -> tuple[dict[str, str], FloatArray]:
+        """Controls that the mesh does not follow -> the bones that carry it, and where these controls count.
 
         Args:
-            bones: Matrices of all joints, (n, 4, 4) [m]; those of such controls are changed.
+            posed: The evaluated armature object.
+            bones: Matrices of all joints, (n, 4, 4) [m]; as they are returned, such controls are where the
+                mesh is.
         """
         skeleton = self.armature.skeleton
         found: dict[str, str] = {}
         for own in self.carried:
             if not own.follows(posed):
+                bones = bones if found else bones.copy()
                 named = {name: bones[skeleton.index(name)] for name in (own.control, *own.bones)}
                 found[own.control], bones[skeleton.index(own.control)] = own.shown(posed, named)
-        return found
+        return found, bones
 
     def lost_text(self, armature_object: Object, lost: Lost) -> str:
         """Say what does not follow, and which switch decides that."""
-        follows = f"{lost.bone} does not follow"
-        text = (
-            f"{lost.control} is on target, but {follows} it"
-            if lost.on_target
-            else f"{follows} {lost.control}"
-        )
+        own = {"control": lost.control, "bone": lost.bone}
+        text = Message("{bone} does not follow {control}", **own)
+        if lost.on_target:
+            text = Message("{control} is on target, but {bone} does not follow it", **own)
         carried = next(own for own in self.carried if own.control == lost.control)
         hint = switch_hint(armature_object, carried)
-        return f"{text}: {hint}" if hint else text
+        return Joined(": ", (text, hint)) if hint else text
 
     def tolerances(self, armature_object: Object) -> Tolerances:
         """Return what counts as reached for each effector; a soft one reaches within its softness."""
@@ -295,15 +386,19 @@ def _check_movable(armature: Armature, effector: Effector) -> None:
         return
     chain = _chains(armature, [effector])
     raise IKError(
-        f"effector {effector.name!r}: no bone of its chain in {armature.object_name!r} may move, because of "
-        f"{what_holds(armature, chain)}: {listed(chain)}. Free some of them, or disable the effector"
+        "effector {effector!r}: no bone of its chain in {object_name!r} may move, because of "
+        "{armature}: {chain}. Free some of them, or disable the effector",
+        effector=effector.name,
+        object_name=armature.object_name,
+        armature=what_holds(armature, chain),
+        chain=listed(chain),
     )
 
 
 def what_holds(armature: Armature, bones: Sequence[str]) -> str:
     """Name what keeps bones from being moved: locks, kinds of constraints, drivers."""
-    reasons = dict.fromkeys(armature.driven_by.get(bone, "locks") for bone in bones)
-    return " or ".join(sorted(reasons, key=lambda reason: reason != "locks"))
+    reasons = dict.fromkeys(armature.driven_by.get(bone, Message("locks")) for bone in bones)
+    return either(sorted(reasons, key=lambda reason: reason != "locks"))
 
 
 def notes_on_bones(armature_object: Object, armature: Armature, bones: Sequence[str]) -> tuple[str, ...]:
@@ -315,23 +410,36 @@ def notes_on_bones(armature_object: Object, armature: Armature, bones: Sequence[
     if within and len(within) < len(bones):
         decided = [bone for bone in decided if bone not in within]
         notes.append(
-            f"{counted(len(within), 'bone')} between controls ({within[0]!r}"
-            f"{' and others' * (len(within) > 1)}) answer by constraints: each solve "
-            "is repeated until they rest"
+            counted(
+                len(within),
+                "{count} bone between controls ({bone!r}) answer by constraints: each solve is repeated "
+                "until they rest",
+                "{count} bones between controls ({bone!r} and others) answer by constraints: each solve is "
+                "repeated until they rest",
+                bone=within[0],
+            )
         )
     if decided:  # one sentence: a control rig has many bones of many such reasons
         reasons = list(dict.fromkeys(armature.driven_by[bone] for bone in decided))
-        who = f"{' or '.join(reasons[:REASONS_TOLD])}{' or others' * (len(reasons) > REASONS_TOLD)}"
+        others = [Message("others")] if len(reasons) > REASONS_TOLD else []
+        who = either([*reasons[:REASONS_TOLD], *others])
         notes.append(
-            f"not solved, because {who} decides: {listed(decided)} (where it moves with the rest, each "
-            "solve is repeated until it rests; mute what decides to have it solved)"
+            Message(
+                "not solved, because {who} decides: {decided} (where it moves with the rest, each solve is "
+                "repeated until it rests; mute what decides to have it solved)",
+                who=who,
+                decided=listed(decided),
+            )
         )
     pose: Any = armature_object.pose
     solved = [bone for bone in bones if bone not in armature.driven_by]
     held = [bone for bone in solved if RotationLocks.of(pose.bones[bone]).unsolvable]
     if held:
         notes.append(
-            "not turned, because locks hold some of four components that only change together (lock all of "
-            f"them, or use an Euler mode): {listed(held)}"
+            Message(
+                "not turned, because locks hold some of four components that only change together (lock all "
+                "of them, or use an Euler mode): {held}",
+                held=listed(held),
+            )
         )
     return tuple(notes)

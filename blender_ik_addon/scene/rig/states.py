@@ -21,7 +21,8 @@ from bpy.types import Depsgraph, Object
 from ...core.arrays import FloatArray
 from ..armature.armature import world_from_armature
 from ..armature.pose_note import PoseNote, pose_sums, raw_channels
-from ..effectors.effectors import is_taken, read_amounts, target_of, world_from_targets
+from ..effectors.effectors import is_led, read_amounts, target_of, world_from_targets
+from ..effectors.feet import unrolled
 from ..effectors.transforms import place_target
 from ..kinds.kinds import Effector
 from ..properties.settings import settings_of
@@ -33,17 +34,25 @@ world's origin single precision has no more."""
 
 
 def held_from_now(
-    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
+    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph, *, goes_on: bool = False
 ) -> tuple[Effector, ...]:
     """Return effectors with what follows held where its bone is now; where it was if nothing has changed.
 
     A pinned bone of which nobody has noted where it is held is held where it is, too.
+
+    Args:
+        armature_object: The armature object.
+        effectors: All that take part.
+        depsgraph: Up to date.
+        goes_on: Whether what has changed since the last solve belongs to what that was for: what follows
+            stays held where it was before.
     """
     if all(effector.state == 'REACH' for effector in effectors):
         return tuple(effectors)
     note = PoseNote.of(armature_object)
-    same = not note.differs(pose_sums(raw_channels(armature_object))).any() and _is_same(
-        _solved_for(armature_object, effectors, depsgraph), note.solved_for
+    same = goes_on or (
+        not note.differs(pose_sums(raw_channels(armature_object))).any()
+        and _is_same(_solved_for(armature_object, effectors, depsgraph), note.solved_for)
     )
     return tuple(
         replace(effector, pin=_bone_now(armature_object, effector, depsgraph))
@@ -69,7 +78,8 @@ def held_for_bake(
 def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph) -> tuple[float, ...]:
     """armature_from_bone of an effector's bone, row by row, (16,) [m]."""
     posed: Any = armature_object.evaluated_get(depsgraph)
-    return tuple(np.array(posed.pose.bones[effector.bone].matrix).ravel().tolist())
+    entry = settings_of(armature_object).effectors[effector.index]
+    return tuple(unrolled(entry, np.array(posed.pose.bones[effector.bone].matrix)).ravel().tolist())
 
 
 def _solved_for(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> str:
@@ -138,5 +148,5 @@ def end_solve(
 def bring_handle(armature_object: Object, effector: Effector, world_from_bone: FloatArray) -> None:
     """Bring the target of what follows to its bone (4, 4) [m], where nobody else says where it is."""
     entry = settings_of(armature_object).effectors[effector.index]
-    if target_of(entry) is not None and not is_taken(armature_object, entry):
+    if target_of(entry) is not None and not is_led(armature_object, entry):
         place_target(armature_object, entry, world_from_bone)

@@ -136,7 +136,13 @@ class Hints:
         n = len(skeleton)
         for name, array, shape in (("tails", self.tails, (n, 3)), ("deform", self.deform, (n,))):
             if array is not None and array.shape != shape:
-                raise IKError(f"Hints.{name} has shape {array.shape}; {n} joints need {shape}")
+                raise IKError(
+                    "Hints.{name} has shape {shape}; {n} joints need {shape_2}",
+                    name=name,
+                    shape=array.shape,
+                    n=n,
+                    shape_2=shape,
+                )
         if self.tails is not None and not np.isfinite(self.tails).all():
             raise IKError("Hints.tails has a value that is not finite")
 

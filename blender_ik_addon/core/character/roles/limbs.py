@@ -24,6 +24,7 @@ from typing import Final
 import numpy as np
 
 from ...arrays import FloatArray
+from ...messages import Message
 from .character import ENDS, LOWER, PARTS, UPPER, Bend, Body, Chain, Figure, LimbKind, Role, Side
 from .names import NameReading
 from .structure import ON_PLANE, TINY, Tree, norm, unit
@@ -142,7 +143,9 @@ def named_limbs(tree: Tree, sides: Sequence[Side]) -> tuple[list[Found], dict[in
                 found.append(limb)
                 continue
             for joint in mine.intersection(tree.branch(root)):
-                refused[joint] = f"named {tree.readings[joint].best}, but hangs on no such limb"
+                refused[joint] = Message(
+                    "named {best}, but hangs on no such limb", best=tree.readings[joint].best
+                )
     return found, refused
 
 
@@ -271,7 +274,11 @@ def without_duplicates(tree: Tree, limbs: Sequence[Found]) -> tuple[list[Found],
         if min(misses, default=np.inf) > 2.0 * ON_PLANE * tree.size:
             kept.append(limb)
             continue
-        reason = f"a second {limb.side} {limb.kind} at the place of the first: copy or mechanism"
+        reason = Message(
+            "a second {side} {kind} at the place of the first: copy or mechanism",
+            side=limb.side,
+            kind=limb.kind,
+        )
         copies |= dict.fromkeys(tree.branch(limb.root), reason)
     return sorted(kept, key=lambda limb: limb.root), copies
 

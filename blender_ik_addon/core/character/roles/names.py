@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from ...messages import Message
 from .character import Role, Side
 
 SURE, LIKELY, MAYBE, HARDLY = 3.0, 2.2, 1.5, 0.6
@@ -143,11 +144,11 @@ _ROLES: Final[tuple[tuple[str, dict[Role, float]], ...]] = (
 is *not*, and *sided* says that the name has a side."""
 
 _LEFT_OUT: Final = (
-    ("twist !neck", "twist bone"),
-    ("control", "control bone"),
-    ("master !eye", "control bone"),
-    ("helper|heel", "helper bone"),
-    ("soft", "hair, cloth, feather or soft part"),
+    ("twist !neck", Message("twist bone")),
+    ("control", Message("control bone")),
+    ("master !eye", Message("control bone")),
+    ("helper|heel", Message("helper bone")),
+    ("soft", Message("hair, cloth, feather or soft part")),
 )
 """Meanings -> why a bone has no role, in the same way."""
 
@@ -229,9 +230,9 @@ def read_name(name: str) -> NameReading:
     has = {*words, "sided"} if side in (Side.LEFT, Side.RIGHT) else set(words)
     left_out = next((reason for condition, reason in _LEFT_OUT if _fits(condition, has)), "")
     if name.startswith("__"):
-        left_out = "connects two bones and is no joint of its own"
+        left_out = Message("connects two bones and is no joint of its own")
     elif not left_out and _is_copy(has, tokens):
-        left_out = "helper bone: MMD's copy of another"
+        left_out = Message("helper bone: MMD's copy of another")
     roles: Mapping[Role, float] = {}
     if not left_out:
         roles = next((roles for condition, roles in _ROLES if _fits(condition, has)), roles)

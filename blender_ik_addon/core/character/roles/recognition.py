@@ -21,8 +21,8 @@ from typing import Final
 
 import numpy as np
 
-from ...amounts import in_a_row
 from ...arrays import FloatArray
+from ...messages import Joined, Message, in_a_row
 from ...model.skeleton import Skeleton
 from .character import (
     ENDS,
@@ -55,7 +55,7 @@ UPRIGHT: Final = 0.94
 """Cosine [1] between what the legs say of up and an axis of the armature above which it is that axis: feet
 are not straight below hips, and armatures are nearly always made upright."""
 
-_WORD: Final = {Side.LEFT: "left", Side.RIGHT: "right", Side.CENTRE: "centre"}
+_WORD: Final = {Side.LEFT: Message("left"), Side.RIGHT: Message("right"), Side.CENTRE: Message("centre")}
 
 _DIGITS: Final = {
     LimbKind.ARM: (LimbKind.FINGER, Role.FINGER),
@@ -108,12 +108,20 @@ def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
     figures = tuple(_recognise_figure(draft) for draft in drafts)
     notes: list[str] = []
     if not trees and len(skeleton) > 1:
-        notes.append("no bone has a parent that could be posed: parent the bones to each other first")
+        notes.append(
+            Message("no bone has a parent that could be posed: parent the bones to each other first")
+        )
     if len(figures) > 1:
         tops = ", ".join(repr(names[draft.tree.kept[0]]) for draft in drafts)
-        notes.append(f"{len(figures)} figures in one armature, below {tops}: each has roles of its own")
+        notes.append(
+            Message(
+                "{count} figures in one armature, below {tops}: each has roles of its own",
+                count=len(figures),
+                tops=tops,
+            )
+        )
     if drafts and is_control_rig(whole.readings):
-        notes.append("a control rig: roles are given to the controls that are posed directly (FK)")
+        notes.append(Message("a control rig: roles are given to the controls that are posed directly (FK)"))
     roles: dict[int, Choice] = {}
     for draft in drafts:
         notes += draft.notes
@@ -124,12 +132,15 @@ def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
     if driven:
         shown = ", ".join(map(repr, driven[:6])) + ", ..." * (len(driven) > 6)
         notes.append(
-            f"{len(driven)} bones with a role are decided by constraints or drivers and will not move: "
-            f"{shown}"
+            Message(
+                "{count} bones with a role are decided by constraints or drivers and will not move: {shown}",
+                count=len(driven),
+                shown=shown,
+            )
         )
     for choice in roles.values():
         for joint in whole.ancestors(choice.joint) if choice.role is Role.HIPS else ():
-            left_out.setdefault(joint, "above the hips: moves the whole figure")
+            left_out.setdefault(joint, Message("above the hips: moves the whole figure"))
     return Character(
         choices=tuple(roles[joint] for joint in sorted(roles)),
         limbs=limbs,
@@ -148,12 +159,12 @@ def _why_not(whole: Tree, joint: int, roles: Mapping[int, Choice]) -> str:
     reading = whole.readings[joint]
     beside = roles.get(whole.parents[joint])
     if beside is not None and beside.role in reading.roles:
-        return f"hangs beside the {beside.role} of that name: helper or corrective bone"
+        return Message("hangs beside the {role} of that name: helper or corrective bone", role=beside.role)
     if reading.root:
-        return "root: moves the whole figure"
+        return Message("root: moves the whole figure")
     if reading.best is not None:
-        return f"named {reading.best}, but its place in the skeleton is not that of one"
-    return "no role: its name says none and its shape is that of no part of a body"
+        return Message("named {best}, but its place in the skeleton is not that of one", best=reading.best)
+    return Message("no role: its name says none and its shape is that of no part of a body")
 
 
 # One figure
@@ -168,7 +179,7 @@ def _recognise_figure(draft: _Draft) -> Figure:
     draft.left_out = refused | copies
     for reason in dict.fromkeys(copies.values()):
         copied = ", ".join(repr(draft.names[joint]) for joint, why in copies.items() if why == reason)
-        draft.notes.append(f"{reason}, left out: {copied}")
+        draft.notes.append(Message("{reason}, left out: {copied}", reason=reason, copied=copied))
     up: FloatArray | None = None
     named = bool(limbs)
     if mirror is not None and named:
@@ -186,8 +197,10 @@ def _recognise_figure(draft: _Draft) -> Figure:
     forward, sure, agreed = _find_forward(tree, limbs, trunk, mirror, up)
     if not agreed:
         draft.notes.append(
-            "left and right by name are exchanged against the way the feet or the head face: names were "
-            "believed"
+            Message(
+                "left and right by name are exchanged against the way the feet or the head face: names were "
+                "believed"
+            )
         )
     left = np.cross(up, forward)
     if mirror is not None and not mirror.named and float(mirror.normal @ left) < 0.0:
@@ -199,7 +212,7 @@ def _recognise_figure(draft: _Draft) -> Figure:
     if mirror is not None and body is not Body.MANY_LEGGED:
         limbs = [_divided_again(tree, mirror, limb, forward) for limb in limbs]
     if not sure and body is not Body.UNKNOWN and any(not limb.named for limb in limbs):
-        draft.notes.append("which way the figure faces is a guess: left and right may be exchanged")
+        draft.notes.append(Message("which way the figure faces is a guess: left and right may be exchanged"))
     figure = Figure(body, up, forward, left, tree.size)
     _give_trunk(draft, trunk)
     _give_limbs(draft, limbs, trunk, figure, 1.0 if mirror is None else mirror.share)
@@ -208,12 +221,20 @@ def _recognise_figure(draft: _Draft) -> Figure:
         counts = Counter(limb.side for limb in limbs if limb.kind is kind)
         for side in (Side.LEFT, Side.RIGHT):
             if counts[side] > counts[side.other]:
-                number = f"({counts[Side.LEFT]} left, {counts[Side.RIGHT]} right)"
-                draft.notes.append(f"{_WORD[side]} {kind} without a {_WORD[side.other]} one {number}")
+                own = {"kind": kind, "left": counts[Side.LEFT], "right": counts[Side.RIGHT]}
+                draft.notes.append(
+                    Message("left {kind} without a right one ({left} left, {right} right)", **own)
+                    if side is Side.LEFT
+                    else Message("right {kind} without a left one ({left} left, {right} right)", **own)
+                )
     if body is Body.UNKNOWN and len(tree.kept) > 1:
         draft.notes.append(
-            f"nothing recognised for certain in the {len(tree.kept)} bones below "
-            f"{draft.names[tree.kept[0]]!r}: choose the bones by hand"
+            Message(
+                "nothing recognised for certain in the {count} bones below {bone!r}: choose the bones by "
+                "hand",
+                count=len(tree.kept),
+                bone=draft.names[tree.kept[0]],
+            )
         )
     return figure
 
@@ -359,7 +380,7 @@ def _give_trunk(draft: _Draft, trunk: Trunk) -> None:
         weight = draft.tree.weight(joint, role)
         confidence, reason = GUESS if joint in trunk.guessed else BY_PLACE, trunk.reasons[role]
         if weight >= 1.0:
-            confidence, reason = _confidence(weight), f"named {role}"
+            confidence, reason = _confidence(weight), Message("named {role}", role=role)
         draft.give(joint, role, Side.CENTRE, reason, confidence)
     draft.notes += trunk.notes
     for kind, joints in trunk.chains():
@@ -380,31 +401,46 @@ def _give_limbs(draft: _Draft, limbs: Sequence[Found], trunk: Trunk, figure: Fig
     for limb in sorted(limbs, key=order):
         for row, (joint, role) in enumerate(zip(limb.joints, limb.roles, strict=True)):
             reading = tree.readings[joint]
-            confidence, reason = BY_PLACE, f"between the named joints of the {limb.kind}"
+            confidence, reason = BY_PLACE, Message("between the named joints of the {kind}", kind=limb.kind)
             if not limb.by_name:
-                confidence, reason = BY_SHAPE * share, f"by shape: {limb.kind} with a mirror image"
+                confidence, reason = (
+                    BY_SHAPE * share,
+                    Message("by shape: {kind} with a mirror image", kind=limb.kind),
+                )
             elif limb.named[row] > 0.0:
-                confidence, reason = _confidence(limb.named[row]), f"named {role}"
+                confidence, reason = _confidence(limb.named[row]), Message("named {role}", role=role)
                 if len(reading.roles) > 1:
-                    reason = f"its name allows {role}, its place in the chain decides"
+                    reason = Message("its name allows {role}, its place in the chain decides", role=role)
             elif reading.best is not None:
-                reason = f"named {reading.best}, but its place in the {limb.kind} is that of the {role}"
+                reason = Message(
+                    "named {best}, but its place in the {kind} is that of the {role}",
+                    best=reading.best,
+                    kind=limb.kind,
+                    role=role,
+                )
             draft.give(joint, role, limb.side, reason, confidence)
         state, angle, axis = bend_of(limb, tree.places, figure, limb.tip(tree))
         draft.add(limb, effector_of(tree, limb, animal=trunk.lying), (state, angle, axis))
-        side, degrees = _WORD[limb.side], f" {np.degrees(angle):.1f}°"
+        side = _WORD[limb.side]
+        turned = Joined(" ", [side, f"{np.degrees(angle):.1f}°"])
         if state is Bend.INVERTED:
-            said.setdefault((limb.kind, "inverted at rest"), []).append(side + degrees)
+            said.setdefault((limb.kind, Message("inverted at rest")), []).append(turned)
         if state is Bend.STRAIGHT:
-            known = "and nothing tells which way it bends" if axis is None else "taken to bend the usual way"
-            said.setdefault((limb.kind, f"straight at rest, {known}"), []).append(side + degrees)
+            straight = Message("straight at rest, taken to bend the usual way")
+            if axis is None:
+                straight = Message("straight at rest, and nothing tells which way it bends")
+            said.setdefault((limb.kind, straight), []).append(turned)
         if limb.kind in _DIGITS:
             if limb.first(*ENDS) is None:
-                missing = f"without a {PARTS[limb.kind][-1]}, the last bone takes the target"
+                missing = Message(
+                    "without a {role}, the last bone takes the target", role=PARTS[limb.kind][-1]
+                )
                 said.setdefault((limb.kind, missing), []).append(side)
             _give_digits(draft, limb)
     for (kind, what), which in said.items():
-        draft.notes.append(f"{kind}: {what} ({in_a_row(which, 4)})")
+        draft.notes.append(
+            Message("{kind}: {what} ({names})", kind=kind, what=what, names=in_a_row(which, 4))
+        )
 
 
 def _give_digits(draft: _Draft, limb: Found) -> None:
@@ -417,9 +453,12 @@ def _give_digits(draft: _Draft, limb: Found) -> None:
         if not any(weights.values()) and limb.by_name:
             continue
         for joint, weight in weights.items():
-            confidence, reason = BY_PLACE if limb.by_name else BY_SHAPE, f"hangs on the {limb.kind}"
+            confidence, reason = (
+                BY_PLACE if limb.by_name else BY_SHAPE,
+                Message("hangs on the {kind}", kind=limb.kind),
+            )
             if weight >= 1.0:
-                confidence, reason = _confidence(weight), f"{role} by name and place"
+                confidence, reason = _confidence(weight), Message("{role} by name and place", role=role)
             draft.give(joint, role, limb.side, reason, confidence)
         stack = [start]
         while stack:  # chains, each from where it parts from the others
@@ -436,7 +475,7 @@ def _give_parts(draft: _Draft, trunk: Trunk, sides: Sequence[Side]) -> None:
     for joint in tree.kept:
         if joint not in draft.roles and tree.weight(joint, Role.FIN) > 0.0:
             for member in tree.branch(joint):
-                draft.give(member, Role.FIN, sides[member], "named fin", 1.0)
+                draft.give(member, Role.FIN, sides[member], Message("named {role}", role=Role.FIN), 1.0)
             path = tree.main_path(joint)
             draft.add(Chain(LimbKind.FIN, sides[joint], tuple(path), (Role.FIN,) * len(path)), path[-1])
     below = {joint for head in trunk.heads for joint in tree.branch(head)}
@@ -444,6 +483,6 @@ def _give_parts(draft: _Draft, trunk: Trunk, sides: Sequence[Side]) -> None:
         if joint not in draft.left_out:
             for role in (Role.EYE, Role.JAW, Role.HEAD_PART):
                 if tree.weight(joint, role) >= SURE * 0.5:
-                    draft.give(joint, role, sides[joint], f"named {role}", 1.0)
+                    draft.give(joint, role, sides[joint], Message("named {role}", role=role), 1.0)
             if joint in below:
-                draft.give(joint, Role.HEAD_PART, sides[joint], "hangs on the head", 0.5)
+                draft.give(joint, Role.HEAD_PART, sides[joint], Message("hangs on the head"), 0.5)

@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 
 from ...arrays import FloatArray
+from ...messages import Message
 from ...model.skeleton import Skeleton
 from .character import Hints, Role, Side
 from .names import SURE, NameReading, read_name
@@ -199,15 +200,17 @@ def keep(skeleton: Skeleton, hints: Hints) -> tuple[Tree, dict[int, str]]:
         if reading.left_out:
             left_out[joint] = reading.left_out
         elif control_rig and reading.layer in dropped:
-            left_out[joint] = f"{reading.layer} bone of a control rig: follows its controls"
+            left_out[joint] = Message(
+                "{layer} bone of a control rig: follows its controls", layer=reading.layer
+            )
         elif control_rig and Role.FINGER in reading.roles and _TIP.search(name):
-            left_out[joint] = "control bone: moves the tip of a finger"
+            left_out[joint] = Message("control bone: moves the tip of a finger")
         elif controls:
-            left_out[joint] = f"control bone: in collection {controls[0]!r}"
+            left_out[joint] = Message("control bone: in collection {collection!r}", collection=controls[0])
         elif not moves[joint] and not reading.roles:
-            left_out[joint] = "moves no mesh and its name says nothing"
+            left_out[joint] = Message("moves no mesh and its name says nothing")
         elif "end" in reading.words and joint not in bearing and raw[joint] >= 0:
-            left_out[joint] = f"marks the end of {names[raw[joint]]!r}"
+            left_out[joint] = Message("marks the end of {bone!r}", bone=names[raw[joint]])
             if hints.tails is None:
                 tails[raw[joint]] = places[joint]
     tree = Tree((), _bridged(raw, readings, left_out), places, tails, readings)
@@ -252,7 +255,7 @@ def figures_of(whole: Tree) -> tuple[list[Tree], dict[int, str]]:
     if len(tops) > 1:
         members = [whole.branch(top) for top in tops]
         others = set(whole.kept).difference(*members)
-        reason = "belongs to no figure, or moves several at once"
+        reason = Message("belongs to no figure, or moves several at once")
         return [whole.part(branch) for branch in members], dict.fromkeys(others, reason)
     roots = whole.children[-1]
     most = max((whole.counts[root] for root in roots), default=0)
@@ -261,7 +264,8 @@ def figures_of(whole: Tree) -> tuple[list[Tree], dict[int, str]]:
         return [whole] if most > 1 else [], {}
     outside: dict[int, str] = {}
     for root in set(roots).difference(large):
-        reason = "root: moves the whole figure" if whole.readings[root].root else "hangs on no figure"
+        is_root = whole.readings[root].root
+        reason = Message("root: moves the whole figure") if is_root else Message("hangs on no figure")
         outside.update(dict.fromkeys(whole.branch(root), reason))
     return [whole.part(whole.branch(root)) for root in large], outside
 

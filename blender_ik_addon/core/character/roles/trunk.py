@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from ...messages import Message
 from .character import PARTS, LimbKind, Role, Side
 from .limbs import Found
 from .names import LIKELY, SURE
@@ -37,20 +38,20 @@ FAN: Final = 0.4
 """Length of a branch in that of the longest [1] from which on a chain has ended in a fan: the parts of a
 face."""
 
-NO_HEAD: Final = "no head was found"
+NO_HEAD: Final = Message("no head was found")
 """Remark on a trunk at whose end nothing is a head."""
 
 _SPINE: Final = (Role.SPINE, Role.CHEST, Role.NECK)
 _NO_SPINE: Final = (Role.HEAD_PART, Role.JAW, Role.EYE, Role.TAIL)
 
-_REASONS: Final = {
-    Role.HIPS: "bears the legs and the trunk",
-    Role.SPINE: "between hips and chest",
-    Role.CHEST: "arms, wings, front legs or the neck hang on it",
-    Role.NECK: "between the chest and the head",
-    Role.HEAD: "the end of the trunk",
-    Role.PELVIS: "between the hips and the legs or the tail",
-    Role.TAIL: "a central chain behind the hips",
+_REASONS: Final[dict[Role, str]] = {
+    Role.HIPS: Message("bears the legs and the trunk"),
+    Role.SPINE: Message("between hips and chest"),
+    Role.CHEST: Message("arms, wings, front legs or the neck hang on it"),
+    Role.NECK: Message("between the chest and the head"),
+    Role.HEAD: Message("the end of the trunk"),
+    Role.PELVIS: Message("between the hips and the legs or the tail"),
+    Role.TAIL: Message("a central chain behind the hips"),
 }
 
 
@@ -97,7 +98,7 @@ def find_trunk(
     if hips is None:  # the highest joint that is not named root
         start = head if head is not None else limbs[0].root
         hips = [start, *(joint for joint in tree.ancestors(start) if not tree.readings[joint].root)][-1]
-        trunk.reasons[Role.HIPS] = "the first joint of the trunk"
+        trunk.reasons[Role.HIPS] = Message("the first joint of the trunk")
     below = [hub for limb in upper if tree.path(hips, hub := tree.parents[limb.root])]
     attach = max(below, key=lambda hub: len(tree.ancestors(hub)), default=None)
     path = [] if head is None else tree.path(hips, head)
@@ -111,7 +112,7 @@ def find_trunk(
     _label(tree, trunk, attach, ended)
     trunk.heads = [joint for joint in path if trunk.roles[joint] is Role.HEAD]
     if head is not None and head not in path:
-        trunk.notes.append("the head does not hang on the hips: it is taken as it is named")
+        trunk.notes.append(Message("the head does not hang on the hips: it is taken as it is named"))
         trunk.roles[head] = Role.HEAD
         trunk.heads.append(head)
     if not trunk.heads:
@@ -281,13 +282,15 @@ def _snake(tree: Tree, free: Sequence[int]) -> Trunk:
     trunk = Trunk(chain, dict.fromkeys(chain, Role.SPINE), lying=True, snake=True)
     trunk.roles |= {chain[-1]: Role.HEAD, chain[0]: Role.TAIL}
     trunk.heads, trunk.tails = [chain[-1]], [[chain[0]]]
-    head, tail = "the end with small parts", "the other end of the chain"
+    head, tail = Message("the end with small parts"), Message("the other end of the chain")
     if first == last:
         trunk.guessed = {chain[0], chain[-1]}
         trunk.notes.append(
-            "a single chain: its last bone is taken for the head, its first for the tail; exchange them if "
-            "it is the other way round"
+            Message(
+                "a single chain: its last bone is taken for the head, its first for the tail; exchange them "
+                "if it is the other way round"
+            )
         )
-        head = tail = "one end of a single chain; which is which is a guess"
-    trunk.reasons = {Role.SPINE: "part of a single chain", Role.HEAD: head, Role.TAIL: tail}
+        head = tail = Message("one end of a single chain; which is which is a guess")
+    trunk.reasons = {Role.SPINE: Message("part of a single chain"), Role.HEAD: head, Role.TAIL: tail}
     return trunk

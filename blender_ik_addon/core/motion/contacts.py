@@ -1,0 +1,379 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When feet and hands are in contact with the floor or an object: from speed and height, with hysteresis.
+
+A foot has two points that may be planted by themselves: its joint, and where its toes begin. While the heel
+rises the toes stay; a foot that is flat on the floor has both in contact. A hand has one.
+
+A point is in contact in a run of frames in which it is slower than `fast` and lower than `far`, if it is
+slower than `slow` and lower than `near` in some of them: one pair of thresholds for the whole run, a stricter
+one that it must meet once, so that no noise at a threshold divides a contact. Speeds are taken over a span of
+time, not from frame to frame, and all lengths are parts of the length of a leg: neither the frame rate nor
+the unit of a file matters.
+
+Heights are above the floor where the body is at the time: a low quantile over a second of the heights of the
+same points of both feet, so that slopes, drift and a frame that is no motion do no harm. Heights of hands are
+above the lowest points of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import BoolArray, FloatArray, check_number, frozen, lengths
+from ..arrays import times as product
+from ..character import Character, Hints, Limb, LimbKind, Role
+from ..errors import IKError
+from ..messages import Message
+from ..model.kinematics import forward_kinematics
+from ..model.skeleton import UP, Pose, Skeleton
+
+LEGS: Final = (LimbKind.LEG, LimbKind.FRONT_LEG)
+"""Limbs that end with a foot."""
+
+FOOT, HAND = 0, 1
+"""Groups of tracks whose points are at the same heights above the floor when they are planted."""
+
+LOW: Final = 0.1
+"""Part of the heights in `floor_window` that are below the floor [1]: single frames that are no motion."""
+
+FLOORS: Final = 10
+"""For how many times in `floor_window` the floor is computed; between them it is interpolated."""
+
+SAME_POINT: Final = 1e-3
+"""Part of the leg's length [1] up to which a foot's end is at its joint: it says nothing of toes."""
+
+
+@dataclass(frozen=True)
+class ContactOptions:
+    """Thresholds. They fit recorded people at 16 to 120 frames a second, see `docs/measured/contacts.md`."""
+
+    slow: float = 0.3
+    """Speed [leg lengths/s] below which a contact may begin."""
+    fast: float = 0.6
+    """Speed [leg lengths/s] up to which it goes on."""
+    near: float = 0.06
+    """Height above the floor [leg lengths] below which a contact may begin."""
+    far: float = 0.07
+    """Height above the floor [leg lengths] up to which it goes on."""
+    shortest: float = 0.08
+    """Duration of the shortest contact [s]; shorter gaps between two are closed."""
+    speed_window: float = 0.1
+    """Over which speeds are taken [s]."""
+    floor_window: float = 1.0
+    """Over which the height of the floor is taken [s]."""
+
+    def __post_init__(self) -> None:
+        for name in ("slow", "near", "shortest", "speed_window", "floor_window"):
+            check_number(f"ContactOptions.{name}", getattr(self, name), 0.0, above=True)
+        for least, most in (("slow", "fast"), ("near", "far")):
+            check_number(f"ContactOptions.{most}", getattr(self, most), 0.0, above=True)
+            if getattr(self, most) < getattr(self, least):
+                raise IKError(
+                    "ContactOptions.{most} must not be below {least}, {self:g}",
+                    most=most,
+                    least=least,
+                    self=getattr(self, least),
+                )
+
+
+@dataclass(frozen=True)
+class Track:
+    """How a foot or a hand moves: a frame at each time, and the points of it that may be planted."""
+
+    name: str
+    places: FloatArray
+    """Of its origin, (F, 3) [m]."""
+    turns: FloatArray
+    """Rotation matrices, (F, 3, 3)."""
+    points: FloatArray
+    """In its frame, (P, 3) [m]: where it is hinged, then where toes begin, if it has any."""
+    group: int = FOOT
+    """`FOOT` or `HAND`."""
+    on_floor: bool = True
+    """Whether it must be near the floor; not where places are relative to an object that is held."""
+
+    def __post_init__(self) -> None:
+        for name in ("places", "turns", "points"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+        count = len(self.places)
+        for name, shape in (("places", (count, 3)), ("turns", (count, 3, 3)), ("points", (-1, 3))):
+            array: FloatArray = getattr(self, name)
+            if array.ndim != len(shape) or any(
+                a not in (b, -1) for b, a in zip(array.shape, shape, strict=True)
+            ):
+                raise IKError(
+                    "{name}: Track.{name_2} has shape {shape}; wanted {shape_2}",
+                    name=self.name,
+                    name_2=name,
+                    shape=array.shape,
+                    shape_2=shape,
+                )
+            if not array.size:
+                raise IKError(
+                    "{name}: Track.{name_2} is empty; a track has a frame and a point at least",
+                    name=self.name,
+                    name_2=name,
+                )
+            bad = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+            if bad.any():
+                what = "point" if name == "points" else "frame"
+                raise IKError(
+                    "{name}: Track.{name_2} is not finite at {what} {argmax}",
+                    name=self.name,
+                    name_2=name,
+                    what=what,
+                    argmax=int(bad.argmax()),
+                )
+        if self.group not in (FOOT, HAND):
+            raise IKError(
+                "{name}: Track.group is FOOT ({foot}) or HAND ({hand}), got {group!r}",
+                name=self.name,
+                foot=FOOT,
+                hand=HAND,
+                group=self.group,
+            )
+
+    @property
+    def planted(self) -> FloatArray:
+        """Places of the points, (F, P, 3) [m]."""
+        return self.places[:, None] + product(self.turns[:, None], self.points)
+
+
+def leg_length(skeleton: Skeleton, character: Character, figure: int = 0) -> float:
+    """Length of the legs of a figure, from hip to foot along the bones [m]; of one without legs its size.
+
+    Raises:
+        IKError: There is no such figure.
+    """
+    if not 0 <= figure < len(character.figures):
+        raise IKError("no body was recognised: contacts are found on feet and hands, which need roles")
+    rest = skeleton.armature_from_joint_rest[:, :3, 3]
+    legs = [_path(skeleton, limb) for limb in _limbs(character, figure) if limb.kind is LimbKind.LEG]
+    found = [float(lengths(np.diff(rest[leg], axis=0)).sum()) for leg in legs]
+    return max(found, default=0.0) or character.figures[figure].size
+
+
+def _limbs(character: Character, figure: int) -> list[Limb]:
+    return [limb for limb in character.limbs if limb.figure == figure]
+
+
+def _path(skeleton: Skeleton, limb: Limb) -> list[int]:
+    """Joints from the thigh to what a target holds."""
+    top = limb.first(Role.UPPER_LEG)
+    path = skeleton.ancestors(limb.effector)
+    return path[: path.index(top) + 1] if top in path else path[:1]
+
+
+def limb_tracks(
+    skeleton: Skeleton,
+    pose: Pose,
+    character: Character,
+    tails: npt.ArrayLike | None = None,
+    figure: int = 0,
+) -> tuple[Track, ...]:
+    """Tracks of the feet and hands of a figure, in armature space.
+
+    Args:
+        skeleton: Of the figure.
+        pose: Its motion, (F, n, 6).
+        character: Which joints are feet, toes and hands.
+        tails: Ends of the bones at rest in armature space, (n, 3) [m]: of a foot without toes its point.
+        figure: Which one.
+
+    Raises:
+        IKError: There is no such figure, it has neither feet nor hands, or shapes do not fit.
+    """
+    length = leg_length(skeleton, character, figure)
+    Hints(tails=None if tails is None else frozen(tails)).check(skeleton)
+    if pose.channels.ndim != 3:
+        raise IKError(
+            "tracks are of the frames of a motion, (F, n, 6), got a pose of {shape}",
+            shape=pose.channels.shape,
+        )
+    limbs = [limb for limb in _limbs(character, figure) if limb.kind in (*LEGS, LimbKind.ARM)]
+    if not limbs:
+        raise IKError("neither feet nor hands were recognised: give their bones roles")
+    matrices = forward_kinematics(skeleton, pose).matrices
+    tracks: list[Track] = []
+    for limb in limbs:
+        joint = limb.effector
+        turns = matrices[:, joint, :3, :3]
+        turns = turns / lengths(np.swapaxes(turns, -1, -2))[..., None, :]
+        points = [np.zeros(3)]
+        if limb.kind in LEGS:
+            toe = toe_point(skeleton, character, limb, tails)
+            if float(np.linalg.norm(toe)) > SAME_POINT * length:
+                points.append(toe)
+        group = FOOT if limb.kind in LEGS else HAND
+        tracks.append(Track(skeleton.names[joint], matrices[:, joint, :3, 3], turns, np.stack(points), group))
+    return tuple(tracks)
+
+
+def toe_point(
+    skeleton: Skeleton, character: Character, limb: Limb, tails: npt.ArrayLike | None = None
+) -> FloatArray:
+    """Where toes begin, in the frame of the joint that a target holds, (3,) [m]; 0 where nothing says it."""
+    joint = limb.effector
+    rest = skeleton.armature_from_joint_rest
+    toes = [
+        toe
+        for toe in range(len(skeleton))
+        if skeleton.parents[toe] == joint and character.role_of(toe) is Role.TOE
+    ]
+    if toes:
+        place = rest[toes, :3, 3].mean(axis=0)
+    elif tails is not None:
+        place = np.asarray(tails, dtype=np.float64)[joint]
+    else:
+        return np.zeros(3)
+    return rest[joint, :3, :3].T @ (place - rest[joint, :3, 3])
+
+
+def find_contacts(
+    tracks: Sequence[Track],
+    times: npt.ArrayLike,
+    length: float,
+    *,
+    up: npt.ArrayLike = UP,
+    options: ContactOptions | None = None,
+) -> tuple[BoolArray, ...]:
+    """Whether the points of each track are in contact, (F, P) each.
+
+    Args:
+        tracks: Of the feet and hands of one body.
+        times: Of the frames, rising, (F,) [s].
+        length: Of its legs [m], see `leg_length`.
+        up: Which way is up.
+        options: Thresholds.
+
+    Raises:
+        IKError: Times do not rise, or are not those of the tracks.
+    """
+    options = options or ContactOptions()
+    seconds = check_times(tracks, times)
+    check_number(Message("the length of the legs"), length, 0.0, above=True)
+    upward = frozen(up)
+    if upward.shape != (3,) or not np.isfinite(upward).all() or not upward.any():
+        raise IKError("up must be a direction (3,), got {up!r}", up=up)
+    upward = upward / np.linalg.norm(upward)
+    heights = [track.planted @ upward / length for track in tracks]
+    floors = _floors(tracks, heights, seconds, options)
+    found: list[BoolArray] = []
+    for track, height, floor in zip(tracks, heights, floors, strict=True):
+        speed = _speeds(track.planted, seconds, options.speed_window) / length
+        above = height - floor if track.on_floor else np.zeros_like(height)
+        begins = (speed < options.slow) & (above < options.near)
+        lasts = (speed < options.fast) & (above < options.far)
+        columns = [
+            _runs(begins[:, point], lasts[:, point], above[:, point] < options.far, seconds, options)
+            for point in range(len(track.points))
+        ]
+        found.append(np.stack(columns, axis=1))
+    return tuple(found)
+
+
+def check_times(tracks: Sequence[Track], times: npt.ArrayLike) -> FloatArray:
+    """The times of the frames of tracks, (F,) [s].
+
+    Raises:
+        IKError: They do not rise, or are not those of the tracks.
+    """
+    seconds = frozen(times)
+    rising = seconds.ndim == 1 and bool(np.isfinite(seconds).all() and (np.diff(seconds) > 0.0).all())
+    if not rising or not seconds.size:
+        raise IKError("times of the frames must be finite and rise, (F,), one at least")
+    for track in tracks:
+        if len(track.places) != len(seconds):
+            raise IKError(
+                "{track} has {count} frames, and there are {count_2} times",
+                track=track.name,
+                count=len(track.places),
+                count_2=len(seconds),
+            )
+    return seconds
+
+
+def _speeds(places: FloatArray, times: FloatArray, window: float) -> FloatArray:
+    """Speeds (F, P) [m/s] of points (F, P, 3): how far they get in a window about each frame."""
+    if len(times) < 2:
+        return np.zeros(places.shape[:2])
+    start = np.clip(times - 0.5 * window, times[0], times[-1])
+    end = np.clip(times + 0.5 * window, times[0], times[-1])
+    flat = places.reshape(len(times), -1)
+    way = np.stack([np.interp(end, times, row) - np.interp(start, times, row) for row in flat.T], axis=1)
+    return lengths(way.reshape(places.shape)) / (end - start)[:, None]
+
+
+def _floors(
+    tracks: Sequence[Track], heights: Sequence[FloatArray], times: FloatArray, options: ContactOptions
+) -> list[FloatArray]:
+    """Heights of the floor for the points of each track, (F, P) [leg lengths]."""
+    count = max(2, 1 + int(np.ceil(FLOORS * (times[-1] - times[0]) / options.floor_window)))
+    knots = times[0] + (times[-1] - times[0]) * np.arange(count) / (count - 1)
+    half = 0.5 * options.floor_window
+    away = [np.abs(times - knot) for knot in knots]
+    around = [np.flatnonzero(apart <= max(half, float(apart.min()))) for apart in away]
+
+    def lowest(samples: list[FloatArray]) -> FloatArray:
+        """Low quantile of some points' heights about each frame, (F,)."""
+        stacked = np.stack(samples, axis=1)
+        low = np.array([np.quantile(stacked[frames], LOW) for frames in around])
+        return np.interp(times, knots, low)
+
+    on_floor = [i for i, track in enumerate(tracks) if track.on_floor]
+    feet = [heights[i] for i in on_floor if tracks[i].group == FOOT]
+    by_point = {
+        point: lowest([height[:, point] for height in feet if height.shape[1] > point])
+        for point in range(max((height.shape[1] for height in feet), default=0))
+    }
+    hands = [height.min(axis=1) for height in (heights[i] for i in on_floor if tracks[i].group == HAND)]
+    of_all = [lowest([row]) for row in hands] + list(by_point.values())
+    ground = np.min(of_all, axis=0) if of_all else np.zeros(len(times))
+    return [
+        np.stack(
+            [
+                by_point[point] if track.group == FOOT and track.on_floor else ground
+                for point in range(len(track.points))
+            ],
+            axis=1,
+        )
+        for track in tracks
+    ]
+
+
+def _runs(
+    begins: BoolArray, lasts: BoolArray, low: BoolArray, times: FloatArray, options: ContactOptions
+) -> BoolArray:
+    """Frames in contact, (F,): runs of `lasts` with one of `begins`; short gaps are closed, short runs go."""
+    on = np.zeros(len(times), dtype=np.bool_)
+    for start, stop in spans(lasts):
+        if begins[start:stop].any():
+            on[start:stop] = True
+
+    # A frame lasts to the middles between it and those beside it.
+    edges = np.concatenate([times[:1], 0.5 * (times[1:] + times[:-1]), times[-1:]])
+
+    def duration(start: int, stop: int) -> float:
+        return float(edges[stop] - edges[start])
+
+    for start, stop in spans(~on):
+        inside = start > 0 and stop < len(on)
+        if inside and duration(start, stop) < options.shortest and low[start:stop].all():
+            on[start:stop] = True
+    for start, stop in spans(on):
+        at_end = start == 0 or stop == len(on)
+        if duration(start, stop) < options.shortest and not at_end:
+            on[start:stop] = False
+    return on
+
+
+def spans(on: npt.ArrayLike) -> list[tuple[int, int]]:
+    """Runs of frames that are on, as (first, one behind the last)."""
+    padded = np.concatenate([[False], np.asarray(on, dtype=np.bool_), [False]])
+    borders = np.flatnonzero(padded[1:] != padded[:-1])
+    return [(int(a), int(b)) for a, b in borders.reshape(-1, 2)]

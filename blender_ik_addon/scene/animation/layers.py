@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NLA strips over what else plays: made, inverted, and taken away again.
+
+What plays is `below ⊕ strip`. With the blend *Add* ⊕ is a sum in each channel; with *Combine* quaternions are
+multiplied, `below · strip`, and all other channels are added to. So the strip that makes
+`wanted` play has `wanted − below`, or `below⁻¹ · wanted`. What plays below a strip is read with a strip that
+changes nothing: whatever the NLA does with other strips, influences and channels without keys, is in it then.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import bpy
+import numpy as np
+
+from ...core.arrays import FloatArray
+from ...core.errors import IKError
+from ...core.model.rotation import continuous_quats
+from .fcurves import (
+    Channel,
+    ChannelKeys,
+    nla_strip,
+    other_players,
+    own_curves,
+    write_keys,
+)
+from .own_keys import has_own_keys
+
+BLENDS: Final = ('REPLACE', 'COMBINE', 'ADD')
+"""How a strip may be blended over what plays below it."""
+
+QUATERNION: Final = "rotation_quaternion"
+
+SHORTEST: Final = 0.1
+"""Length of a strip over one frame [frames]; Blender shortens none below that."""
+
+BASE_MARGIN: Final = 1000
+"""By how much the strip of an action whose curves go on reaches beyond keys and bake [frames]."""
+
+
+def check_strip(obj: Any, name: str, blend: str) -> None:
+    """Refuse a strip that cannot be made or baked again.
+
+    Raises:
+        IKError: The blend is none, the name is taken by a strip that Poise has not made or that has another
+            blend, its action is linked or shared, or a track is solo.
+    """
+    if blend not in BLENDS:
+        raise IKError("there is no blend {blend!r}: there are {names}", blend=blend, names=', '.join(BLENDS))
+    if not name.strip():
+        raise IKError("the strip to bake into needs a name")
+    tracks: Any = () if obj.animation_data is None else obj.animation_data.nla_tracks
+    if solo := [track.name for track in tracks if track.is_solo]:
+        raise IKError(
+            "NLA track {solo!r} is solo, so no other plays: switch the star off before baking", solo=solo[0]
+        )
+    strip = nla_strip(obj, name)
+    if strip is None:
+        return
+    if strip.action is None or not has_own_keys(strip.action):
+        raise IKError(
+            "there is an NLA strip {name!r} already that Poise has not made: give the bake another name",
+            name=name,
+        )
+    if not strip.action.is_editable:
+        raise IKError(
+            "action {action!r} of strip {name!r} is linked: make it local, or give another name",
+            action=strip.action.name,
+            name=name,
+        )
+    if others := other_players(obj, name):
+        raise IKError(
+            "the action of strip {name!r} also moves {names}: make it a single user, or give another name",
+            name=name,
+            names=', '.join(others),
+        )
+    if strip.blend_type != blend:
+        raise IKError(
+            "strip {name!r} is blended by {title}: bake with that, or give another name",
+            name=name,
+            title=strip.blend_type.title(),
+        )
+
+
+@dataclass(frozen=True)
+class NlaState:
+    """What is changed of an object's NLA when a strip is made or baked again."""
+
+    tracks: int
+    use_nla: bool
+    known_actions: frozenset[int]
+    """Session uids."""
+    strip: Mapping[str, Any]
+    """Properties of the strip that was there; empty for none."""
+    action: int
+    """Session uid of its action."""
+    slot: int
+    """Handle of its slot."""
+    name: str
+
+    @classmethod
+    def take(cls, obj: Any, name: str) -> "NlaState":
+        """Note them, before anything is made."""
+        animation, strip = obj.animation_data, nla_strip(obj, name)
+        return cls(
+            0 if animation is None else len(animation.nla_tracks),
+            animation is None or animation.use_nla,
+            frozenset(action.session_uid for action in bpy.data.actions),
+            {} if strip is None else {key: getattr(strip, key) for key in _STRIP_STATE},
+            0 if strip is None else strip.action.session_uid,
+            0 if strip is None else strip.action_slot.handle,
+            name,
+        )
+
+    def restore(self, obj: Any) -> None:
+        """Put the strip back that was there, remove tracks and actions that were made."""
+        animation = obj.animation_data
+        if animation is None:
+            return
+        for track in list(animation.nla_tracks)[self.tracks :]:
+            animation.nla_tracks.remove(track)
+        strip = nla_strip(obj, self.name)
+        action = self.own_action
+        if strip is not None and action is not None:
+            strip.action = action
+            strip.action_slot = next(slot for slot in action.slots if slot.handle == self.slot)
+            for _ in range(2):  # an end can only be set where the other one allows it
+                for key, value in self.strip.items():
+                    setattr(strip, key, value)
+        animation.use_nla = self.use_nla
+        for action in list(bpy.data.actions):
+            if action.session_uid not in self.known_actions and not action.users:
+                bpy.data.actions.remove(action)
+        obj.update_tag()
+
+    @property
+    def own_action(self) -> Any:
+        """The action that the strip had; None for none."""
+        return next((action for action in bpy.data.actions if action.session_uid == self.action), None)
+
+
+_STRIP_STATE: Final = (
+    *("action_frame_start", "action_frame_end", "frame_start_raw", "frame_end_raw", "scale"),
+    *("mute", "influence", "extrapolation"),
+)
+
+
+def make_strip(obj: Any, name: str, blend: str, span: tuple[float, float]) -> None:
+    """Put a strip over all else that plays, or make the one that is there ready to be written again.
+
+    The object's own action goes into a strip of its own below, as by *Push Down*. The keys of a strip that is
+    there are copied, so that the state of before can be put back.
+    """
+    animation: Any = obj.animation_data or obj.animation_data_create()
+    animation.use_nla = True
+    if animation.action is not None:
+        push_down(obj, span)
+    strip = nla_strip(obj, name)
+    if strip is not None:
+        before, handle = strip.action, strip.action_slot.handle
+        strip.action = before.copy()
+        strip.action_slot = next(slot for slot in strip.action.slots if slot.handle == handle)
+        strip.mute, strip.influence = False, 1.0
+        first, last = min(span[0], strip.action_frame_start), max(span[1], strip.action_frame_end)
+    else:
+        action = bpy.data.actions.new(f"{obj.name} {name}")
+        slot = action.slots.new(obj.id_type, obj.name)
+        track = animation.nla_tracks.new()  # on top
+        track.name = name
+        strip = track.strips.new(name, int(span[0]), action)
+        strip.name = name
+        strip.action_slot = slot
+        strip.blend_type = blend
+        first, last = span
+    # Outside of it plays what is below; what nothing plays below stays as the strip leaves it.
+    strip.extrapolation = 'NOTHING' if _plays_below(obj, name) else 'HOLD'
+    _place(strip, first, last)
+    obj.update_tag()
+
+
+def replaced_by_strip(before: NlaState) -> Any:
+    """Return the action of a strip that is baked again if nobody else uses it; else None."""
+    old = before.own_action
+    return None if old is None or old.users else old
+
+
+def finish_strip(obj: Any, name: str, before: NlaState) -> None:
+    """Drop the keys from which a strip was copied, where nobody else uses them, and take over their name."""
+    old = replaced_by_strip(before)
+    if old is not None:
+        known, action = old.name, nla_strip(obj, name).action
+        bpy.data.actions.remove(old)
+        action.name = known
+
+
+def _place(strip: Any, first: float, last: float) -> None:
+    """Let a strip play the frames of its action at those of the scene."""
+    last = max(last, first + SHORTEST)
+    strip.use_sync_length = False
+    strip.use_auto_blend = False
+    strip.action_frame_end = last
+    strip.action_frame_start = first
+    strip.action_frame_end = last
+    strip.frame_end_raw = max(last, strip.frame_start + SHORTEST)
+    strip.frame_start_raw = first
+    strip.frame_end_raw = last
+    strip.scale = 1.0
+
+
+def push_down(obj: Any, span: tuple[float, float]) -> None:
+    """Give the object's own action a strip on top, which plays as the action did."""
+    animation: Any = obj.animation_data
+    action, slot = animation.action, animation.action_slot
+    settings = animation.action_blend_type, animation.action_extrapolation, animation.action_influence
+    keys = action.frame_range
+    # Beyond its strip an action holds what its ends are: keys that go on must be inside.
+    goes_on = any(curve.extrapolation != 'CONSTANT' or curve.modifiers for curve in own_curves(obj).values())
+    margin = BASE_MARGIN if goes_on else 0
+    animation.action = None
+    if slot is None:
+        return
+    track = animation.nla_tracks.new()
+    track.name = action.name
+    strip = track.strips.new(action.name, int(keys[0]), action)
+    strip.action_slot = slot
+    strip.blend_type, strip.extrapolation, strip.influence = settings
+    _place(strip, min(keys[0], span[0]) - margin, max(keys[1], span[1]) + margin)
+
+
+def _plays_below(obj: Any, name: str) -> bool:
+    """Whether other strips move bones."""
+    strips = [strip for track in obj.animation_data.nla_tracks for strip in track.strips]
+    others = [strip.name for strip in strips if strip.name != name and not strip.mute]
+    return any(path.startswith("pose.bones") for other in others for path, _ in own_curves(obj, other))
+
+
+def below(
+    obj: Any, name: str, channels: Iterable[Channel], times: Sequence[float], show: Callable[[int], None]
+) -> dict[Channel, FloatArray]:
+    """Return what plays below a strip, by channel, (F,): read with a strip that changes nothing.
+
+    Args:
+        obj: The object.
+        name: Of the strip, whose keys on these frames are overwritten.
+        channels: Of which; of a quaternion all four.
+        times: Frames of the strip's keys, (F,).
+        show: Goes to the scene's frame of one of them.
+    """
+    blend = nla_strip(obj, name).blend_type
+    ends = sorted({times[0], times[-1]})
+    same = [
+        ChannelKeys(path, index, np.full(len(ends), _identity(path, index, blend)))
+        for path, index in channels
+    ]
+    write_keys(obj, ends, same, strip=name)
+    values = {(own.data_path, own.array_index): np.empty(len(times)) for own in same}
+    for row in range(len(times)):
+        show(row)
+        for (path, index), own in values.items():
+            own[row] = obj.path_resolve(path)[index]
+    return values
+
+
+def _identity(path: str, index: int, blend: str) -> float:
+    """The value of a channel of a bone's place or rotation with which a strip changes nothing."""
+    return 1.0 if blend == 'COMBINE' and path.endswith(QUATERNION) and index == 0 else 0.0
+
+
+def with_whole_quaternions(channels: Iterable[Channel]) -> list[Channel]:
+    """Return channels with all four components of each quaternion: a product needs them all."""
+    every = [
+        (path, part)
+        for path, index in channels
+        for part in (range(4) if path.endswith(QUATERNION) else (index,))
+    ]
+    return list(dict.fromkeys(every))
+
+
+def inverted(
+    keys: Sequence[ChannelKeys], below: Mapping[Channel, FloatArray], blend: str
+) -> list[ChannelKeys]:
+    """Return the keys of a strip over what plays below with which the wanted ones play.
+
+    Args:
+        keys: What is wanted, with (F,) values each.
+        below: What plays below, by channel, (F,).
+        blend: One of `BLENDS`.
+    """
+    if blend == 'REPLACE':
+        return list(keys)
+    found: list[ChannelKeys] = []
+    quaternions: dict[str, list[ChannelKeys]] = {}
+    for own in keys:
+        if blend == 'COMBINE' and own.data_path.endswith(QUATERNION):
+            quaternions.setdefault(own.data_path, []).append(own)
+            continue
+        found.append(replace(own, values=own.values - below[own.channel]))
+    for path, parts in quaternions.items():
+        was = np.stack([below[path, part] for part in range(4)], axis=1)  # (F, 4)
+        wanted = was.copy()
+        for own in parts:
+            wanted[:, own.array_index] = own.values
+        turned = continuous_quats(_product(_unit(was) * (1.0, -1.0, -1.0, -1.0), _unit(wanted)))
+        turned *= np.where(turned[:1, :1] < 0.0, -1.0, 1.0)
+        found += [replace(parts[0], array_index=part, values=turned[:, part]) for part in range(4)]
+    return found
+
+
+def _unit(quats: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(quats, axis=1, keepdims=True)
+    return np.where(lengths > 0.0, quats, (1.0, 0.0, 0.0, 0.0)) / np.where(lengths > 0.0, lengths, 1.0)
+
+
+def _product(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Products of quaternions (F, 4)."""
+    w = a[:, :1] * b[:, :1] - (a[:, 1:] * b[:, 1:]).sum(axis=1, keepdims=True)
+    return np.concatenate(
+        [w, a[:, :1] * b[:, 1:] + b[:, :1] * a[:, 1:] + np.cross(a[:, 1:], b[:, 1:])], axis=1
+    )

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which keys Poise has written: check sums of them, kept with the action.
+
+A key is Poise's own while it is as it was written: its channel, frame, value and interpolation, and its
+handles where they are free. Whoever moves a key, or changes what plays between keys, makes it his own. The
+note is a property of the action, so undo, copies of the action and files have the one that belongs to it.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+from zlib import crc32
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+
+from .fcurves import (
+    KEY_DISTANCE,
+    PLACED_BY,
+    POINTS,
+    Channel,
+    KeyArrays,
+    is_locked,
+    own_curves,
+    player_of,
+    read_keys,
+)
+
+STILL: Final = 1e-6
+"""Difference of values [m, rad, 1] up to which a channel is still: the rounding of single precision."""
+
+Sums = npt.NDArray[np.uint32]
+
+_SPREAD: Final = np.uint32(0x9E3779B1)
+"""Odd number near 2³² over the golden ratio: a product with it spreads the bits of a word [Knuth, 6.4]."""
+
+
+def foreign_keys(
+    obj: bpy.types.Object, channels: Iterable[Channel], span: tuple[float, float], strip: str = ""
+) -> list[int]:
+    """Count the keys that a bake would replace and that Poise has not written, of each of some channels.
+
+    Keys that hold a channel still over the whole span are a pose and no motion: a bake poses anew anyway.
+
+    Args:
+        obj: Whose action slot counts.
+        channels: Of which; those without an F-curve, or with one that is locked, have none.
+        span: The first and the last frame that counts.
+        strip: Name of the NLA strip whose slot counts; empty for that of the object's own action.
+    """
+    curves, own = own_curves(obj, strip), _noted(_action_of(obj, strip))
+    counts: list[int] = []
+    for channel in channels:
+        curve, count = curves.get(channel), 0
+        if curve is not None and not is_locked(curve):
+            keys = _within(read_keys(curve), span)
+            ends = [curve.evaluate(frame) for frame in span]
+            values = np.concatenate([ends, *(keys[name][:, 1] for name in POINTS)])
+            if np.ptp(values) > STILL:
+                count = int(np.count_nonzero(~np.isin(_sums(channel, keys), own)))
+        counts.append(count)
+    return counts
+
+
+def note_own_keys(
+    obj: bpy.types.Object, channels: Iterable[Channel], span: tuple[float, float], strip: str = ""
+) -> None:
+    """Note that Poise has written the keys of some channels in a span of frames, as they are now.
+
+    What was noted of keys that are gone is forgotten.
+    """
+    action: Any = _action_of(obj, strip)
+    if action is None:
+        return
+    curves = own_curves(obj, strip)
+    written = [
+        _sums(channel, _within(read_keys(curves[channel]), span)) for channel in channels if channel in curves
+    ]
+    known = np.intersect1d(_noted(action), _sums_of_all(action))
+    sums = np.unique(np.concatenate([known, *written]).astype("<u4"))
+    action.poise.own_keys = b64encode(sums.tobytes()).decode()
+
+
+def noted_keys() -> dict[int, str]:
+    """Return what is noted of own keys, by the session uid of the action."""
+    actions: Any = bpy.data.actions
+    return {action.session_uid: action.poise.own_keys for action in actions}
+
+
+def put_notes_back(notes: Mapping[int, str]) -> None:
+    """Put back what was noted, as `noted_keys` gave it."""
+    actions: Any = bpy.data.actions
+    for action in actions:
+        if action.poise.own_keys != notes.get(action.session_uid, ""):
+            action.poise.own_keys = notes.get(action.session_uid, "")
+
+
+def has_own_keys(action: bpy.types.Action) -> bool:
+    """Whether Poise has written keys into an action."""
+    return len(_noted(action)) > 0
+
+
+def has_only_own_keys(obj: bpy.types.Object) -> bool:
+    """Whether an object has keys that move it, and Poise has written all of them."""
+    curves = {channel: curve for channel, curve in own_curves(obj).items() if channel[0] in PLACED_BY}
+    own = _noted(_action_of(obj, "")) if curves else np.empty(0, dtype=np.uint32)
+    return len(own) > 0 and all(
+        bool(np.isin(_sums(channel, read_keys(curve)), own).all()) for channel, curve in curves.items()
+    )
+
+
+def _action_of(obj: bpy.types.Object, strip: str) -> Any:
+    player = player_of(obj, strip)
+    return None if player is None else player.action
+
+
+def _noted(action: Any) -> Sums:
+    """The check sums that are noted with an action."""
+    return np.frombuffer(b"" if action is None else b64decode(action.poise.own_keys), dtype="<u4")
+
+
+def _sums_of_all(action: Any) -> Sums:
+    """Check sums of all keys of all slots of an action."""
+    found = [
+        _sums((curve.data_path, curve.array_index), read_keys(curve))
+        for layer in action.layers
+        for strip in layer.strips
+        for bag in strip.channelbags
+        for curve in bag.fcurves
+    ]
+    return np.concatenate(found) if found else np.empty(0, dtype=np.uint32)
+
+
+def _within(keys: KeyArrays, span: tuple[float, float]) -> Mapping[str, npt.NDArray[Any]]:
+    frames = keys["co"][:, 0]
+    rows = (frames >= span[0] - KEY_DISTANCE) & (frames <= span[1] + KEY_DISTANCE)
+    return {name: values[rows] for name, values in keys.items()}
+
+
+def _sums(channel: Channel, keys: KeyArrays) -> Sums:
+    """Check sums of keys of a channel, 32 bits each, (n,)."""
+    points = {name: np.ascontiguousarray(keys[name], dtype=np.float32).view(np.uint32) for name in POINTS}
+    words = [*points["co"].T, keys["interpolation"].astype(np.uint32)]
+    types: Any = bpy.types.Keyframe.bl_rna.properties
+    for side in POINTS[1:]:
+        free = keys[f"{side}_type"] == types[f"{side}_type"].enum_items["FREE"].value
+        words += [np.where(free, column, 0).astype(np.uint32) for column in points[side].T]
+    sums = np.full(len(keys["co"]), crc32(repr(channel).encode()), dtype=np.uint32)
+    for word in words:
+        sums = (sums ^ word) * _SPREAD
+        sums ^= sums >> np.uint32(15)
+    return sums

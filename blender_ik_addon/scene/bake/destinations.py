@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the keys of a bake go: the own action, a new one, or an NLA strip over what plays; and how they join.
+
+What plays is what was solved, whatever is below. At the ends of the range the motion that is there already
+goes over into the solved one (*Ease In*, *Ease Out*): there the first has all the weight and the second none,
+and neither weight changes, so posture and velocity are those of the keys beside the range.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from bpy.types import Object
+
+from ...core import IKError
+from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.keys.reduction import halves
+from ..animation.fcurves import (
+    Channel,
+    ChannelKeys,
+    WriteResult,
+    nla_strip,
+    own_curves,
+    player_of,
+    read_keys,
+    sample_channels,
+    write_keys,
+)
+from ..animation.layers import (
+    NlaState,
+    below,
+    check_strip,
+    finish_strip,
+    inverted,
+    make_strip,
+    push_down,
+    replaced_by_strip,
+    with_whole_quaternions,
+)
+from ..animation.own_keys import note_own_keys
+from ..armature.armature import Armature
+from ..armature.restoring import ActionSnapshot, go_to_frame
+from ..properties.settings import TO_ITEMS, settings_of
+from .frames import key_time
+from .replaced_keys import ReplacedKeys
+
+PLACES: Final = tuple(item[0] for item in TO_ITEMS)
+"""Names of the places."""
+
+STRIP_NAME: Final = "Poise"
+"""Of a strip without another name."""
+
+SETTINGS: Final = "poise."
+"""How the paths of Poise's own settings begin."""
+
+
+@dataclass(frozen=True)
+class BakeTo:
+    """Where the keys of a bake go."""
+
+    place: str = 'ACTION'
+    """One of `PLACES`."""
+    name: str = ""
+    """Of the new action or of the strip."""
+    blend: str = 'COMBINE'
+    """How a strip plays over what is below it: 'COMBINE', 'ADD' or 'REPLACE'."""
+    ease_in: int = 0
+    """Frames over which the motion that is there goes over into the solved one, at the beginning."""
+    ease_out: int = 0
+    """The same at the end."""
+
+    @classmethod
+    def of(cls, armature_object: Object, **given: Any) -> "BakeTo":
+        """Return what is given, and for what is None what is in the settings.
+
+        Raises:
+            IKError: There is no such place, or frames to ease are below 0.
+        """
+        settings = settings_of(armature_object)
+        own = {
+            "place": settings.bake_to,
+            "name": settings.bake_name,
+            "blend": settings.bake_blend,
+            "ease_in": settings.bake_ease_in,
+            "ease_out": settings.bake_ease_out,
+        }
+        to = cls(**own | {key: value for key, value in given.items() if value is not None})
+        if to.place not in PLACES:
+            raise IKError(
+                "a bake cannot go to {place!r}: there are {names}", place=to.place, names=', '.join(PLACES)
+            )
+        if min(to.ease_in, to.ease_out) < 0:
+            raise IKError(
+                "frames to ease are 0 or more, got {ease_in} and {ease_out}",
+                ease_in=to.ease_in,
+                ease_out=to.ease_out,
+            )
+        if to.place == 'STRIP' and not to.name.strip():
+            to = replace(to, name=STRIP_NAME)
+        return to
+
+
+class Destination:
+    """Where one bake writes: opened before the first keys, finished after the last ones."""
+
+    strip: str
+    """Name of the NLA strip; empty for the object's own action."""
+    eased: IntArray
+    """The own frames that the solved motion has not for itself, counted from the first."""
+
+    def __init__(
+        self, to: BakeTo, armature_object: Object, frames: Sequence[float], *, between: bool = False
+    ) -> None:
+        """Check what is there.
+
+        Args:
+            to: Where the keys go.
+            armature_object: Which plays them.
+            frames: That are solved.
+            between: Whether what is below a strip is asked for between frames too.
+
+        Raises:
+            IKError: A name is taken, or what is written is linked or shared.
+        """
+        self._to, self._frames, self._between = to, tuple(frames), between
+        self._times = np.array(frames, dtype=np.float64) * key_time()
+        self.span = float(self._times[0]), float(self._times[-1])
+        self.strip = to.name if to.place == 'STRIP' else ""
+        self._weights = _weights(frames, to.ease_in, to.ease_out)
+        self.eased = np.flatnonzero(self._weights < 1.0)
+        self._name = ""
+        """Of a new action; empty where the own one is written."""
+        self._was: NlaState | None = None
+        self._begun: ActionSnapshot | None = None
+        self._base: Mapping[Channel, FloatArray] | None = None
+        """What is there already, by channel, (F,)."""
+        self.below: Mapping[Channel, FloatArray] = {}
+        """What plays below a strip that is added, at the frames and between, by channel, (2 F - 1,)."""
+        self._replaced = 0
+        if self.strip:
+            check_strip(armature_object, self.strip, to.blend)
+        elif to.place == 'NEW':
+            self._name = self._new_name(armature_object)
+
+    def _new_name(self, armature_object: Object) -> str:
+        """Name of the action to make; empty for that which the object has already."""
+        animation, name = armature_object.animation_data, self._to.name.strip()
+        own = animation.action if animation is not None else None
+        if not name:
+            return f"{armature_object.name} Poise Bake"
+        if own is not None and own.name == name:
+            return ""
+        if name in bpy.data.actions:
+            raise IKError(
+                "there is an action {name!r} already: give the bake another name, or assign that action to "
+                "{armature!r} to bake into it",
+                name=name,
+                armature=armature_object.name,
+            )
+        return name
+
+    def replaced(self, armature_object: Object, armature: Armature, joints: Iterable[int]) -> ReplacedKeys:
+        """Keys that would be replaced and that Poise has not written."""
+        if self._name:
+            return ReplacedKeys(0, (), "", self.span)
+        return ReplacedKeys.found(armature_object, armature, joints, self.span, self.strip)
+
+    def hide(self, armature_object: Object) -> Callable[[Object], None]:
+        """Let a strip that is baked again not play while what is below it is read; returns what ends that."""
+        strip = nla_strip(armature_object, self.strip) if self.strip else None
+        was_muted = strip is not None and strip.mute
+        if strip is not None:
+            strip.mute = True
+
+        def put_back(obj: Object) -> None:
+            again = nla_strip(obj, self.strip) if self.strip else None
+            if again is not None and not self.stays:
+                again.mute = was_muted
+
+        return put_back
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether quaternions of a strip are multiplied with those below, which takes all four components."""
+        return bool(self.strip) and self._to.blend == 'COMBINE'
+
+    stays = False
+    """Whether a strip that was written is to stay, and play."""
+
+    def remember(self, armature_object: Object) -> Callable[[Object], None]:
+        """Note what `open` and what is written change; returns what puts it back."""
+        self._was = NlaState.take(armature_object, self.strip)
+        return self._was.restore
+
+    def open(self, armature_object: Object) -> None:
+        """Make what is written, after `remember`."""
+        obj: Any = armature_object
+        if self.strip:
+            make_strip(obj, self.strip, self._to.blend, self.span)
+        elif self._name:
+            self._make_action(obj)
+        if not self.strip:
+            self._begun = ActionSnapshot.take(obj)
+
+    def _make_action(self, obj: Any) -> None:
+        """Give the object an action that plays as its own one, without keys of Poise's settings.
+
+        These go on to play below, in a strip of the old action.
+        """
+        animation: Any = obj.animation_data or obj.animation_data_create()
+        old, slot = animation.action, animation.action_slot
+        if old is None or slot is None:
+            animation.action = bpy.data.actions.new(self._name)
+            return
+        new = old.copy()
+        new.name = self._name
+        handle = slot.handle
+        for other in [own for own in new.slots if own.handle != handle]:
+            new.slots.remove(other)
+        if any(path.startswith(SETTINGS) for path, _ in own_curves(obj)):
+            animation.use_nla = True
+            push_down(obj, self.span)
+        animation.action = new
+        animation.action_slot = new.slots[0]
+        for (path, _), curve in own_curves(obj).items():
+            if path.startswith(SETTINGS):
+                new.layers[0].strips[0].channelbag(new.slots[0]).fcurves.remove(curve)
+
+    def clear(self) -> None:
+        """Take the keys of the last writing away; a strip's are replaced by the next."""
+        if self._begun is not None:
+            self._begun.restore()
+
+    def write(
+        self,
+        armature_object: Object,
+        keys: Sequence[ChannelKeys],
+        rows: IntArray,
+        breakdowns: BoolArray | None = None,
+    ) -> WriteResult:
+        """Write the keys of some own frames, of values of all own frames (F,), or curves as they are."""
+        curves = [own for own in keys if own.curve is not None]
+        keys = [own for own in keys if own.curve is None]
+        blend = self._to.blend if self.strip else 'REPLACE'
+        if self._base is None:
+            self._base = self._present(armature_object, [own.channel for own in keys])
+        if len(self.eased):
+            keys = _eased(keys, self._base, self._weights)
+        keys = inverted(keys, self._base, blend)
+        some = [*curves, *(replace(own, values=own.values[rows]) for own in keys)]
+        written = write_keys(
+            armature_object,
+            self._times[rows],
+            some,
+            interpolation="BEZIER",
+            breakdowns=breakdowns,
+            strip=self.strip,
+        )
+        return replace(written, keys_replaced=self._replaced) if self.strip else written
+
+    def _present(self, armature_object: Object, channels: Sequence[Channel]) -> Mapping[Channel, FloatArray]:
+        """What is there already in the own frames, by channel, (F,): below a strip, or in the own action."""
+        scene = bpy.context.scene
+        every = with_whole_quaternions(channels)
+        if self.strip:
+            curves = own_curves(armature_object, self.strip)
+            keys = [read_keys(curves[own])["co"][:, 0] for own in channels if own in curves]
+            self._replaced = sum(_inside(frames, self.span) for frames in keys)
+            frames = np.array(self._frames, dtype=np.float64)
+            if self._between and self._to.blend != 'REPLACE':
+                frames = halves(frames)
+            found = below(
+                armature_object,
+                self.strip,
+                every,
+                (frames * key_time()).tolist(),
+                lambda row: go_to_frame(scene, float(frames[row])),
+            )
+            if len(frames) == len(self._frames):
+                return found
+            self.below = found
+            return {channel: values[::2] for channel, values in found.items()}
+        if not len(self.eased):
+            return {}
+        sampled = sample_channels(armature_object, every, self._times)
+        return dict(zip(every, sampled.T, strict=True))
+
+    def note_keys(self, armature_object: Object, written: Iterable[Channel]) -> str:
+        """Note that keys are Poise's own; returns the name of their action in the end."""
+        note_own_keys(armature_object, with_whole_quaternions(written), self.span, self.strip)
+        action = player_of(armature_object, self.strip).action
+        known = replaced_by_strip(self._was) if self.strip and self._was is not None else None
+        return action.name if known is None else known.name
+
+    def finish(self, armature_object: Object) -> None:
+        """Drop what a strip was copied from: nothing can be put back any more."""
+        if self.strip and self._was is not None:
+            finish_strip(armature_object, self.strip, self._was)
+
+
+def _inside(frames: FloatArray, span: tuple[float, float]) -> int:
+    return int(np.count_nonzero((frames >= span[0] - 0.01) & (frames <= span[1] + 0.01)))
+
+
+def _weights(frames: Sequence[float], ease_in: int, ease_out: int) -> FloatArray:
+    """How much each frame is of the solved motion [1], (F,)."""
+    own, weights = np.array(frames, dtype=np.float64), np.ones(len(frames))
+    for away, ease in ((own - own[0], ease_in), (own[-1] - own, ease_out)):
+        if ease:
+            part = np.clip(away / ease, 0.0, 1.0)
+            weights *= part * part * (3.0 - 2.0 * part)  # it begins and ends without a change
+    return weights
+
+
+def _eased(
+    keys: Sequence[ChannelKeys], base: Mapping[Channel, FloatArray], weights: FloatArray
+) -> list[ChannelKeys]:
+    """Return keys that go over from what is there and into it: quaternions by the nearer of their signs."""
+    groups: dict[str, list[ChannelKeys]] = {}
+    for own in keys:
+        groups.setdefault(own.data_path, []).append(own)
+    found: list[ChannelKeys] = []
+    for path, parts in groups.items():
+        wanted = np.stack([own.values for own in parts], axis=1)  # (F, k)
+        was = np.stack([base[own.channel] for own in parts], axis=1)
+        if path.endswith("rotation_quaternion"):
+            was = was * np.where((was * wanted).sum(axis=1, keepdims=True) < 0.0, -1.0, 1.0)
+        elif path.endswith("rotation_euler"):
+            was = was + 2.0 * np.pi * np.round((wanted - was) / (2.0 * np.pi))
+        mixed = was + weights[:, None] * (wanted - was)
+        if path.endswith("rotation_quaternion") and len(parts) == 4:
+            mixed /= np.linalg.norm(mixed, axis=1, keepdims=True)
+        found += [replace(own, values=column) for own, column in zip(parts, mixed.T, strict=True)]
+    return found

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which frames a bake keys: a range, by the scene, its preview, keys or two numbers, and every how many."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Real
+from typing import Final
+
+import bpy
+import numpy as np
+from bpy.types import Object
+
+from ...core import IKError
+from ..animation.fcurves import own_curves, read_keys
+from ..effectors.contact_keys import contact_borders
+from ..effectors.effectors import all_targets
+from ..properties.settings import RANGE_ITEMS, settings_of
+
+LAST_FRAME: Final = 1_048_574
+"""Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
+
+LEAST_STEP: Final = 0.02
+"""Smallest step [frames]: keys nearer than half of that are one to Blender."""
+
+RANGES: Final = tuple(item[0] for item in RANGE_ITEMS)
+"""Names of the ranges."""
+
+
+def key_time() -> float:
+    """Return the frame at which animation is played in frame 1 of the scene: its time remapping."""
+    render = bpy.context.scene.render
+    return render.frame_map_old / render.frame_map_new
+
+
+def bake_range(armature_object: Object, which: str | None = None) -> range:
+    """Return the frames of a range, every one.
+
+    Args:
+        armature_object: With the settings.
+        which: One of `RANGES`; by default that in the settings.
+
+    Raises:
+        IKError: There is no such range, or it is empty.
+    """
+    settings, scene = settings_of(armature_object), bpy.context.scene
+    which = settings.bake_range if which is None else which
+    name = armature_object.name
+    if which == 'SCENE':
+        start, end = scene.frame_start, scene.frame_end
+    elif which == 'PREVIEW':
+        if not scene.use_preview_range:
+            raise IKError(
+                "scene {scene!r} has no preview range: set one (P in the Timeline), or choose another range",
+                scene=scene.name,
+            )
+        start, end = scene.frame_preview_start, scene.frame_preview_end
+    elif which == 'ACTION':
+        start, end = _around(_key_frames([armature_object], chosen=False))
+        if end < start:
+            raise IKError("{name!r} has no action with keys: choose another range", name=name)
+    elif which == 'KEYS':
+        entries = settings.effectors
+        targets = dict.fromkeys(target for entry in entries for target in all_targets(entry))
+        start, end = _around(_key_frames([armature_object, *targets], chosen=True))
+        if end < start:
+            raise IKError(
+                "no keys of {name!r} or its targets are selected: select some in the Dope Sheet, or choose "
+                "another range",
+                name=name,
+            )
+    elif which == 'CUSTOM':
+        start, end = settings.bake_start, settings.bake_end
+    else:
+        raise IKError("there is no range {which!r}: there are {names}", which=which, names=', '.join(RANGES))
+    if end < start:
+        raise IKError(
+            "the frame range of {name!r} is empty: it starts at {start} and ends at {end}. Set it in the "
+            "sidebar, tab Poise",
+            name=name,
+            start=start,
+            end=end,
+        )
+    return range(start, end + 1)
+
+
+@dataclass(frozen=True)
+class BakeFrames:
+    """The frames of a bake."""
+
+    solved: tuple[float, ...]
+    """All of them; a whole frame is an int."""
+    keyed: tuple[float, ...]
+    """Those that get keys in any case, the first and the last of all among them."""
+    at_keys: bool
+    """Whether others get keys where the error between keys needs them."""
+    fewest: bool = False
+    """Whether each curve gets the fewest keys that it needs, besides those of `keyed`."""
+
+    @classmethod
+    def of(
+        cls,
+        armature_object: Object,
+        frames: Iterable[float] | str | None = None,
+        step: float | None = None,
+        *,
+        at_keys: bool | None = None,
+        fewest: bool | None = None,
+    ) -> "BakeFrames":
+        """Choose them.
+
+        Args:
+            armature_object: With the settings.
+            frames: Increasing whole frames, or one of `RANGES`; by default the range in the settings.
+            step: Every which of them is keyed, from 1 on; below 1 there are keys at sub-frames.
+            at_keys: Whether those are keyed instead at which targets have keys. By default step and this are
+                as in the settings for a range, and 1 and False for frames that are given.
+            fewest: Whether each curve is to have the fewest keys that it needs; by default likewise.
+
+        Raises:
+            IKError: There are no such frames, they do not rise, the step is neither a whole number from 1 on
+                nor a part of a frame, or no target has keys in them; or a step and the fewest keys are both
+                asked for.
+        """
+        settings, given = settings_of(armature_object), True
+        if frames is None or isinstance(frames, str):
+            frames, given = bake_range(armature_object, frames), False
+        if at_keys is None:
+            at_keys = settings.bake_at_keys and not given and step is None
+        if fewest and step is not None and step != 1:
+            raise IKError("give a step or the fewest keys, not both: the keys are chosen by the error then")
+        if fewest is None:
+            fewest = settings.bake_fewest and not given and step is None
+        if step is None:
+            step = 1 if given or fewest else settings.bake_step
+        is_number = isinstance(step, Real) and not isinstance(step, bool)
+        if not (is_number and (LEAST_STEP <= step < 1.0 or (step >= 1.0 and step % 1.0 == 0.0))):
+            raise IKError(
+                "the step of a bake is a whole number of frames from 1 on, or a part of one from "
+                "{least:g} on, got {step!r}",
+                least=LEAST_STEP,
+                step=step,
+            )
+        solved: tuple[float, ...] = checked_frames(frames)
+        if step < 1.0 and not at_keys:
+            solved, step = _with_subframes(solved, float(step)), 1
+        # Planted feet rest between these frames, and move outside of them.
+        keyed = contact_borders(armature_object).intersection(solved) if fewest else set(solved[:: int(step)])
+        if at_keys:
+            keyed = _keys_of_targets(armature_object).intersection(solved)
+            if not keyed:
+                raise IKError(
+                    "no target of {armature!r} has keys from frame {first} to {last}: key targets "
+                    "there, or switch At Targets' Keys off",
+                    armature=armature_object.name,
+                    first=solved[0],
+                    last=solved[-1],
+                )
+        keyed |= {solved[0], solved[-1]}
+        return cls(solved, tuple(sorted(keyed)), bool(at_keys), bool(fewest))
+
+
+def _with_subframes(frames: Sequence[int], step: float) -> tuple[float, ...]:
+    """Return frames, and those between them that are a step apart from each."""
+    found: list[float] = []
+    for before, after in pairwise(frames):
+        count = math.ceil((after - before) / step - 0.5)  # the last step is at least half a step long
+        between = [round(before + number * step, 6) for number in range(1, count)]
+        found += [before, *(int(own) if own % 1.0 == 0.0 else own for own in between)]
+    return (*found, frames[-1])
+
+
+def _keys_of_targets(armature_object: Object) -> set[int]:
+    """Return the whole frames nearest to keys of the targets, and of settings of the effectors."""
+    targets = dict.fromkeys(
+        own for entry in settings_of(armature_object).effectors for own in all_targets(entry)
+    )
+    found = set(_key_frames([own for own in targets if own != armature_object], chosen=False))
+    for (path, _), curve in own_curves(armature_object).items():
+        if path.startswith("poise.effectors"):
+            found |= set((read_keys(curve)["co"][:, 0] / key_time()).tolist())
+    return {round(frame) for frame in found}
+
+
+def _key_frames(objects: Iterable[Object], *, chosen: bool) -> Iterator[float]:
+    """Give the frames of the keys of objects, or of those that are chosen."""
+    for obj in objects:
+        for curve in own_curves(obj).values():
+            keys = read_keys(curve)
+            frames = keys["co"][:, 0]
+            frames = frames / key_time()
+            yield from (frames[keys["select_control_point"]] if chosen else frames).tolist()
+
+
+def _around(frames: Iterable[float]) -> tuple[int, int]:
+    """Return the first and the last whole frame of some; (0, -1) where there are none."""
+    known = list(frames)
+    # Single precision has a key on a frame a little beside it.
+    return (int(np.floor(min(known) + 1e-3)), int(np.ceil(max(known) - 1e-3))) if known else (0, -1)
+
+
+def checked_frames(frames: Iterable[float] | None) -> tuple[int, ...]:
+    """Return frames to key (IKError: there are none, they do not rise, or are no whole numbers)."""
+    if not isinstance(frames, Iterable):
+        raise IKError(
+            "frames to bake must be given one by one, as in range(1, 251), got {frames!r}", frames=frames
+        )
+    chosen = tuple(frames)
+    if not chosen and isinstance(frames, range):
+        raise IKError(
+            "there are no frames to bake: they start at {start} and end at {stop}. The end must not be "
+            "before the start",
+            start=frames.start,
+            stop=frames.stop - 1,
+        )
+    if not chosen:
+        raise IKError("there are no frames to bake: give at least one, the end not before the start")
+    for frame in chosen:
+        whole = isinstance(frame, Real) and math.isfinite(frame) and int(frame) == frame
+        if not whole or abs(frame) > LAST_FRAME:
+            raise IKError(
+                "frame {frame} cannot be baked: frames are whole numbers up to ±{last}",
+                frame=frame,
+                last=LAST_FRAME,
+            )
+    for before, frame in pairwise(chosen):
+        if frame <= before:
+            raise IKError(
+                "frame {frame} is given after {before}: give each once, in increasing order",
+                frame=frame,
+                before=before,
+            )
+    return tuple(int(frame) for frame in chosen)

@@ -1,0 +1,743 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A bake in small steps, which can be cancelled at any of them."""
+
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Final, TypeVar
+
+import bpy
+import numpy as np
+from bpy.types import Object
+
+from ...core import IKError, Pose, SequenceSolution, SolverOptions, Status
+from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
+from ...core.engine.pops import Pop
+from ...core.messages import Joined, Message
+from ...core.solve.sequence import SequenceJob
+from ..animation.fcurves import Channel, ChannelKeys, WriteResult, check_keyable
+from ..animation.own_keys import noted_keys, put_notes_back
+from ..armature.pose_note import note_posed
+from ..armature.poses import channel_values, rotation_values
+from ..armature.restoring import (
+    ActionSnapshot,
+    PlayedSnapshot,
+    PoseSnapshot,
+    block_with_uid,
+    go_to_frame,
+    restore_frame,
+    settings_restored_on_error,
+)
+from ..jobs import Job
+from ..kinds.frame_data import FrameData
+from ..kinds.kinds import Effector, Plan
+from ..live.driven_bones import Passes
+from ..live.following import held
+from ..properties.settings import settings_of
+from ..reports import Smoothed, notes_on_between, notes_on_branches, notes_on_smoothing
+from ..rig.reports import (
+    BakeReport,
+    Measured,
+    Tolerances,
+    effector_errors,
+    measured_status,
+    show,
+    solved_errors,
+    solver_reasons,
+)
+from ..rig.rig import RawFrame, Rig, Seen
+from ..rig.states import held_for_bake
+from ..translations import translated
+from .bones import restricted
+from .clearing import (
+    Constraint,
+    constrained_joints,
+    constraints_on,
+    keyable,
+    keys_where_shown,
+    mute_constraints,
+    remove_constraints,
+    unmute_constraints,
+)
+from .destinations import BakeTo, Destination
+from .frames import BakeFrames
+from .key_reduction import TRIES, KeyReduction
+from .loops import Loop, check_loop, repeating
+from .replaced_keys import ReplacedKeys, are_followed, may_be_solved, solved_joints, written_channels
+
+LIVE_SHOWS: Final = Message(
+    "while Live is on each frame that is shown is solved again: switch it off to see the keys"
+)
+"""Remark on a bake while live mode is on."""
+
+AT_ONCE: Final = 64
+"""Frames that are turned into data, or measured, at once."""
+
+SAME_FRAME: Final = 1e-6
+"""Difference [frames] up to which two are the same."""
+
+KNOWN: Final = 3.0
+"""Time beside the frames to bake, in smoothnesses, of which they know [1]: 5 % of a change are left then."""
+
+
+class BakeJob(Job[BakeReport]):
+    """A bake in small steps; frame, action and pose are put back when it is cancelled."""
+
+    noun = Message("the bake")
+
+    frames: tuple[float, ...]
+    """The frames to key; with *At Targets' Keys* more are added where the error between them needs it."""
+    solved: tuple[float, ...]
+    """All frames to solve: those to key, and those between them."""
+    replace_keys: bool
+    """Whether keys may be replaced that Poise has not written."""
+    replaced: ReplacedKeys
+    """Keys that may be replaced and that Poise has not written."""
+
+    def __init__(
+        self,
+        armature_object: Object,
+        frames: Iterable[float] | str | None = None,
+        step: float | None = None,
+        *,
+        at_keys: bool | None = None,
+        fewest: bool | None = None,
+        replace_keys: bool = False,
+        to: BakeTo | None = None,
+        bones: str | Iterable[str] | None = None,
+        channels: str | None = None,
+        loop: bool | None = None,
+        clear_constraints: bool | None = None,
+    ) -> None:
+        """Check all that can be checked before anything is changed (arguments and IKError: as `bake`).
+
+        `replace_keys` may be set until the first step, as when somebody was asked about `replaced`.
+        """
+        depsgraph = bpy.context.evaluated_depsgraph_get()
+        rig = Rig.read(armature_object, depsgraph)
+        effectors = held_for_bake(armature_object, rig.effectors, depsgraph)
+        self._rig = restricted(replace(rig, effectors=effectors), armature_object, bones, channels)
+        to = to or BakeTo.of(armature_object)
+        check_keyable(armature_object, own_action=to.place == 'ACTION')
+        chosen = BakeFrames.of(armature_object, frames, step, at_keys=at_keys, fewest=fewest)
+        self.solved, self.frames, self._at_keys = chosen.solved, chosen.keyed, chosen.at_keys
+        self._fewest = np.isin(chosen.solved, chosen.keyed) if chosen.fewest else None
+        """Frames at which all curves have keys in any case, (F,), where the others are to have the fewest."""
+        if self._fewest is not None:
+            self.frames, self._at_keys = self.solved, False
+        now = self._rig.read_frame(armature_object, depsgraph)  # refuses what cannot be read in any frame
+        self.replace_keys = replace_keys
+        self._to = Destination(to, armature_object, self.solved, between=self._fewest is not None)
+        joints = may_be_solved(armature_object, self._rig, now)
+        settings = settings_of(armature_object)
+        self._constrained = np.zeros(0, dtype=np.int64)
+        """Joints that constraints pose and that get keys in their place, (k,)."""
+        self.clears = settings.bake_clear_constraints if clear_constraints is None else clear_constraints
+        self.removes = True
+        """Whether constraints that are cleared are removed at the end; else they stay muted."""
+        self.cleared: list[Constraint] = []
+        """Those that are."""
+        self.muted: list[Constraint] = []
+        """Those of them that acted."""
+        if self.clears:
+            self._constrained = constrained_joints(armature_object, rig, bones, channels)
+            joints |= set(self._constrained.tolist())
+            constraints_on(armature_object, self._names(joints))
+        self._keyable = keyable(self._rig.armature, self._constrained)
+        self._in_place: list[ChannelKeys] = []
+        """Keys of joints that constraints posed."""
+        self.replaced = self._to.replaced(armature_object, self._keyable, joints)
+        self._loops = settings.bake_loop if loop is None else loop
+        if self._loops:
+            written = [own for name in self._names(joints) for own in written_channels(self._keyable, name)]
+            check_loop(armature_object, to, self.solved, written, self._to.span)
+        self._uid = armature_object.session_uid
+        self._present: dict[str, FloatArray] = {}
+        """Rotations that are there already in the first frame: the keys go on from them."""
+        self._written: tuple[Channel, ...] = ()
+        """Channels that were written last."""
+        self._keyed: tuple[Channel, ...] = ()
+        """Channels that move with the new keys from now on: empty until the bake has succeeded."""
+        self._held = ExitStack()
+        """Holds live mode."""
+        self._kept: tuple[Callable[[], object], ...] = ()
+        """What puts back what is changed for a while, in this order."""
+        super().__init__(repr(armature_object.name))
+
+    targets: FloatArray
+    """Matrices of the targets that were solved for, (F, T, 4, 4) [m]; there when the frames are read."""
+
+    @property
+    def effectors(self) -> tuple[Effector, ...]:
+        """Those that take part, (E,)."""
+        return self._rig.effectors
+
+    @property
+    def asks(self) -> bool:
+        """Whether keys would be lost that nobody has said may be."""
+        return bool(self.replaced) and not (
+            self.replace_keys or are_followed(self._armature_object(), self._rig)
+        )
+
+    def _names(self, joints: Iterable[int]) -> list[str]:
+        return [self._rig.armature.skeleton.names[joint] for joint in sorted(joints)]
+
+    def _armature_object(self) -> Object:
+        """Return the armature object, which may have been renamed meanwhile."""
+        found = block_with_uid(bpy.data.objects, self._uid)
+        if found is None:
+            raise IKError("armature {name} was deleted during the bake: nothing is baked", name=self._name)
+        return found
+
+    def _beside(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Frames of the scene before and after those to bake, so many as a motion knows of.
+
+        They are solved with the others and not keyed: parts of a shot that are baked one after the other, or
+        apart, meet where they adjoin.
+        """
+        options, scene = self._rig.solver_options(self._armature_object(), 1.0), bpy.context.scene
+        first, last = self.solved[0], self.solved[-1]
+        if options.differential or len(self.solved) == 1 or self._loops:
+            return (), ()
+        known = math.ceil(KNOWN * options.smoothness / self._frame_time)
+        before, after = self.solved[1] - first, last - self.solved[-2]
+        earlier = np.arange(first - before, max(scene.frame_start, first - known) - SAME_FRAME, -before)
+        later = np.arange(last + after, min(scene.frame_end, last + known) + SAME_FRAME, after)
+        return tuple(earlier[::-1].tolist()), tuple(later.tolist())
+
+    @property
+    def _frame_time(self) -> float:
+        """How long a frame is shown [s]."""
+        render = bpy.context.scene.render
+        return float(render.fps_base / render.fps)
+
+    def _run(self) -> Generator[float, None, BakeReport]:
+        """As in the base: each frame is read, solved and measured."""
+        rig, third = self._rig, 1.0 / 3.0
+        self._keep()
+        before, after = self._beside()
+        numbers = (*before, *self.solved, *after)
+        own = slice(len(before), len(before) + len(self.solved))
+        parts: list[FrameData] = []
+        for part in self._read(numbers, parts):
+            yield third * part
+        frames = FrameData.joined(parts).as_recorded()
+        self._check_replaced(frames[own])
+        self.targets = frames[own].world_from_target
+        times = np.array(numbers, dtype=np.float64) * self._frame_time
+        span = KNOWN * settings_of(self._armature_object()).smoothness
+        passes = Passes(rig, frames, own, times[own], span)
+        loop = None
+        if self._loops:
+            loop = Loop.of(rig, frames, self.solved, rig.tolerances(self._armature_object()))
+        self._undo.callback(put_notes_back, noted_keys())
+        self._undo.callback(self._restore_action, ActionSnapshot.take(self._armature_object()))
+        self._undo.callback(self._restore, self._to.remember(self._armature_object()))
+        self._to.open(self._armature_object())
+        every, keyed = np.arange(len(self.solved)), np.searchsorted(self.solved, self.frames)
+        is_dense = len(every) == len(keyed)
+        first: WriteResult | None = None
+        done = third
+        while True:
+            # How many passes there are is not known: each is half of what is left.
+            once = is_dense and self._fewest is None and not passes.repeats
+            half = (1.0 - done) * (0.5 if once else 0.25)
+            solved = _Solved(rig, passes, own, loop)
+            for part in solved.solve(
+                times, rig.solver_options(self._armature_object(), frames.largest_scale)
+            ):
+                yield done + half * part
+            if not solved.joints:
+                raise IKError(
+                    "no effector of {name} takes part in any of these frames: give one a weight and an "
+                    "influence above 0",
+                    name=self._name,
+                )
+            played: list[Measured] = []
+            if is_dense or passes.repeats:
+                written = self._write(solved, every)
+                first = first or written
+            if passes.repeats or (is_dense and self._fewest is None):
+                for part in self._play(solved, passes, played):
+                    yield done + half * (1.0 + part)
+            if passes.rest(rig.tolerances(self._armature_object())):
+                break
+            passes.again(solved.channels)
+            done += 2.0 * half
+
+        done += 2.0 * half
+        if self.clears and self._clear_constraints(solved, passes) and is_dense:
+            self._to.clear()
+            first, played = self._write(solved, every), []
+            if self._fewest is None:
+                for part in self._play(solved, passes, played):
+                    yield done + 0.5 * part * (1.0 - done)
+                done += 0.5 * (1.0 - done)
+        begun, more = keyed, keyed
+        while len(more) and not is_dense:
+            keyed, played, half = np.union1d(keyed, more), [], (1.0 - done) * (0.5 if self._at_keys else 1.0)
+            if first is not None:
+                self._to.clear()
+            first = self._write(solved, keyed, ~np.isin(keyed, begun))
+            for part in self._play(solved, passes, played):
+                yield done + half * part
+            done += half
+            more = self._needed(solved, played, keyed) if self._at_keys else keyed[:0]
+        assert first is not None
+        self.frames = tuple(self.solved[row] for row in keyed.tolist())
+        reduced = ""
+        if self._fewest is not None:
+            played = []
+            steps = self._reduce(solved, passes, played, frames.largest_scale)
+            first, reduced = yield from _within(steps, done, 1.0)
+        clamped = rig.notes_on_limits(frames[own])
+        solved_frames = replace(frames[own], pose=Pose(solved.channels[own], frames.pose.scale[own]))
+        notes = (
+            *clamped,
+            *self._notes_on_shear(),
+            *(loop.notes if loop else ()),
+            *first.notes,
+            *((reduced,) if reduced else ()),
+        )
+        report = self._reported(solved, passes, played, keyed, numbers)
+        armature_object = self._armature_object()
+        others = (
+            (Message("not written by Poise and replaced: {replaced}", replaced=self.replaced.text),)
+            if self.replaced
+            else ()
+        )
+        live = (LIVE_SHOWS,) if settings_of(armature_object).live else ()
+        report = replace(
+            report,
+            notes=(*rig.notes, *notes, *report.notes, *others, *live),
+            clamped=clamped,
+            limits_met=not rig.notes_on_limits(solved_frames),
+            action=self._to.note_keys(armature_object, self._written),
+            keys=first.keys,
+            keys_replaced=first.keys_replaced,
+        )
+        self._end(report)
+        return report
+
+    def _end(self, report: BakeReport) -> None:
+        """Let the keys stay, put all else back and show the report; where this raises nothing stays."""
+        armature_object = self._armature_object()
+        settings = settings_of(armature_object)
+        looked_at = [f"{frame} {translated(text)}" for frame, text in report.frames_to_look_at]
+        with settings_restored_on_error(armature_object):
+            self._keyed, self._to.stays = self._written, True
+            try:
+                self._put_back()
+                note_posed(armature_object)
+                show(armature_object, self._rig, report)
+                settings.last_bake = translated(report.summary())
+                settings.last_frames = "\n".join(looked_at)
+                self._held.close()
+                if self.removes:
+                    remove_constraints(armature_object, self.cleared)
+                self._to.finish(armature_object)
+            except BaseException:
+                self._keyed, self._to.stays = (), False
+                raise
+        self._undo.pop_all()
+
+    def _keep(self) -> None:
+        """Let all that going to frames changes be put back at the end, after an error and when cancelled."""
+        scene, view_layer = bpy.context.scene, bpy.context.view_layer
+        shows = self._to.hide(self._armature_object())
+        pose = PoseSnapshot.take(self._armature_object())
+        played = PlayedSnapshot.take(view_layer, self._armature_object())
+        # The pose, and what else is animated and was moved without a key, come last: setting the frame, and
+        # updating what was tagged, play the animation over them.
+        self._kept = (
+            lambda: restore_frame(scene, frame),
+            view_layer.update,
+            played.restore,
+            lambda: self._restore_pose(pose),
+            lambda: self._restore(shows),
+        )
+        frame = scene.frame_current + scene.frame_subframe
+        self._undo.callback(self._held.close)
+        self._undo.callback(self._put_back)
+        self._held.enter_context(held(self._armature_object()))  # live mode would overwrite what is played
+
+    def _put_back(self) -> None:
+        """Put frame, pose and what else was played back, each also where another cannot be."""
+        with ExitStack() as undo:
+            for put_back in reversed(self._kept):
+                undo.callback(put_back)
+
+    def _read(self, numbers: Sequence[float], parts: list[FrameData]) -> Iterator[float]:
+        """Show frames and read them, into `parts`; gives the part done."""
+        rig, depsgraph, raws = self._rig, bpy.context.view_layer.depsgraph, list[RawFrame]()
+        for row, frame in enumerate(numbers):
+            go_to_frame(bpy.context.scene, frame)
+            raws.append(rig.read_raw(self._armature_object(), depsgraph))
+            if frame == self.solved[0]:
+                self._present = rotation_values(self._armature_object(), rig.armature)
+            if len(raws) == AT_ONCE or frame == numbers[-1]:
+                parts.append(rig.frames_of(raws))
+                raws = []
+            yield (row + 1) / len(numbers)
+        rig.check_evaluated(self._armature_object(), depsgraph)
+
+    def _notes_on_shear(self) -> tuple[str, ...]:
+        return self._rig.notes_on_shear(self._armature_object(), bpy.context.view_layer.depsgraph)
+
+    def _reported(
+        self,
+        solved: "_Solved",
+        passes: Passes,
+        played: Sequence[Measured],
+        keyed: IntArray,
+        numbers: Sequence[float],
+    ) -> BakeReport:
+        """Report of what was played, without what was written.
+
+        Args:
+            solved: All frames.
+            passes: Of the solve.
+            played: What was measured in the own frames, (F,).
+            keyed: Which of them have keys, counted from the first.
+            numbers: Frames of the scene that were solved, those beside the own ones included.
+        """
+        armature_object, rig = self._armature_object(), self._rig
+        within = rig.tolerances(armature_object)
+        if self._fewest is not None:  # a deviation that was asked for is no miss
+            settings = settings_of(armature_object)
+            within = Tolerances(
+                within.positions + settings.bake_deviation, within.rotations + settings.bake_deviation_angle
+            )
+        all_distances = np.stack([measured.distances for measured in played])
+        all_angles = np.stack([measured.angles for measured in played])
+        between = np.setdiff1d(np.arange(len(self.solved)), keyed)
+        frames_between = tuple(self.solved[row] for row in between.tolist())
+        missed_between = np.stack([all_distances[between], all_angles[between]])
+        distances, angles = all_distances[keyed], all_angles[keyed]
+        missed = within.missed(distances, angles)
+        reasons = [""] * len(rig.effectors)
+        for number, effectors in _worst_rows(within.excess(distances, angles), missed):
+            row = int(keyed[number])
+            moved = zip(solved.reasons(row), passes.reasons(row, within), strict=True)
+            errors = effector_errors(armature_object, rig, played[row], [why or by for why, by in moved])
+            for effector in effectors:
+                reasons[effector] = errors[effector].why
+        pops, traded = solved.pops(numbers), solved.traded(self.solved, within)
+        return BakeReport(
+            frames=self.frames,
+            names=tuple(effector.name for effector in rig.effectors),
+            position_errors=frozen(distances),
+            rotation_errors=frozen(angles),
+            tolerances=within,
+            statuses=tuple(
+                measured_status(solved.statuses[row], not miss)
+                for row, miss in zip(keyed.tolist(), np.any(missed, axis=1), strict=True)
+            ),
+            iterations=solved.iterations[keyed],
+            branches=tuple(sorted({pop.frame for pop in pops})),
+            pops=tuple(sorted(pops)),
+            reasons=tuple(reasons),
+            notes=(
+                *notes_on_branches(pops),
+                *notes_on_smoothing(traded),
+                *notes_on_between(_largest(rig.effectors, frames_between, missed_between, within)),
+            ),
+            action="",
+            keys=0,
+            keys_replaced=0,
+            smoothing=traded,
+            kinds=tuple(effector.kind for effector in rig.effectors),
+            choices=tuple(played[row].taken for row in keyed.tolist()),
+            between=frames_between,
+            position_errors_between=frozen(missed_between[0]),
+            rotation_errors_between=frozen(missed_between[1]),
+        )
+
+    def _needed(self, solved: "_Solved", played: Sequence[Measured], keyed: IntArray) -> IntArray:
+        """The frame between each pair of keys in which effectors are furthest from where they were solved.
+
+        Those within the deviations of the settings need no key.
+        """
+        settings = settings_of(self._armature_object())
+        deviations = settings.bake_deviation, settings.bake_deviation_angle
+        excess = np.zeros(len(played))
+        shown = [own.distances for own in played], [own.angles for own in played]
+        for now, was, most in zip(map(np.array, shown), solved.errors, deviations, strict=True):
+            known = np.isfinite(now) & np.isfinite(was)
+            more = np.subtract(now, was, where=known, out=np.zeros_like(now))
+            excess = np.maximum(excess, more.max(axis=1, initial=0.0) / most)
+        worst = [a + 1 + int(excess[a + 1 : b].argmax()) for a, b in pairwise(keyed.tolist()) if b > a + 1]
+        return np.array([row for row in worst if excess[row] > 1.0], dtype=np.int64)
+
+    def _check_replaced(self, read: FrameData) -> None:
+        """Refuse to replace keys that Poise has not written (IKError: it would)."""
+        joints = solved_joints(self._rig, read) | set(self._constrained.tolist())
+        self.replaced = self._to.replaced(self._armature_object(), self._keyable, joints)
+        if self.asks:
+            raise IKError(self.replaced.refusal)
+
+    def _write(
+        self,
+        solved: "_Solved",
+        rows: IntArray,
+        breakdowns: BoolArray | None = None,
+    ) -> WriteResult:
+        """Key some of the own frames; what plays between them is smooth.
+
+        Args:
+            solved: All frames.
+            rows: Which, counted from the first.
+            breakdowns: Which of these keys are breakdowns; none by default.
+        """
+        return self._written_as(self._channel_keys(solved), rows, breakdowns)
+
+    def _channel_keys(self, solved: "_Solved") -> list[ChannelKeys]:
+        """What to key of all own frames."""
+        # Rotations are continuous over all frames, also where a bone turns far from one key to the next.
+        channels, joints = solved.channels[solved.own], sorted(solved.joints)
+        keys = list(channel_values(self._rig.armature, channels, joints, present=self._present))
+        keys += self._in_place
+        return repeating(keys) if self._loops else keys
+
+    def _written_as(
+        self, keys: Sequence[ChannelKeys], rows: IntArray, breakdowns: BoolArray | None = None
+    ) -> WriteResult:
+        written = self._to.write(self._armature_object(), keys, rows, breakdowns)
+        if not written.keys:
+            raise IKError("nothing could be keyed: {reasons}", reasons=Joined("; ", written.notes))
+        self._written = tuple(own.channel for own in keys if own.channel not in written.skipped)
+        return written
+
+    def _clear_constraints(self, solved: "_Solved", passes: Passes) -> bool:
+        """Mute the constraints of the bones that are keyed; bones that they posed get keys in their place.
+
+        Returns:
+            Whether there are any.
+        """
+        armature_object, joints = self._armature_object(), self._constrained
+        names = self._names(solved.joints | set(joints.tolist()))
+        self.cleared = constraints_on(armature_object, names)
+        if not self.cleared:
+            return False
+        if len(joints):
+            own, scale = passes.shown(joints)
+            channels = solved.channels[solved.own].copy()
+            channels[:, joints] = own
+            self._in_place = keys_where_shown(armature_object, self._keyable, joints, channels, scale)
+        self.muted = mute_constraints(armature_object, self.cleared)
+        self._undo.callback(unmute_constraints, self._uid, self.muted)
+        return True
+
+    def _reduce(
+        self,
+        solved: "_Solved",
+        passes: Passes,
+        played: list[Measured],
+        scale: float,
+    ) -> Generator[float, None, tuple[WriteResult, str]]:
+        """Write the fewest keys in place of those that were written, and measure; gives the part done.
+
+        Returns:
+            What was written, and a note on it.
+        """
+        settings, frames = settings_of(self._armature_object()), np.array(self.solved, dtype=np.float64)
+        keys = [own for own in self._channel_keys(solved) if own.channel in self._written]
+        scales = [own for own in keys if own.data_path.endswith(".scale")]
+        pose = passes.frames.pose[solved.own].with_channels(solved.channels[solved.own])
+        deviation = settings.bake_deviation, settings.bake_deviation_angle
+        reduction = KeyReduction(
+            self._armature_object(), self._rig, keys, pose, self.solved, deviation, scale, self._to
+        )
+        assert self._fewest is not None
+        done = 0.0
+        for number in range(TRIES):
+            steps = reduction.reduce(self._fewest)
+            fewest = yield from _within(steps, done, 0.25)
+            self._to.clear()
+            written = self._written_as((*fewest, *scales), np.arange(len(frames)))
+            steps = reduction.measure(self._armature_object(), self._rig)
+            found = yield from _within(steps, done + 0.25 * (1.0 - done), 0.25)
+            done += 0.5 * (1.0 - done)
+            if not reduction.exceeds(found) or number == TRIES - 1:
+                break
+        for part in self._play(solved, passes, played):
+            yield done + (1.0 - done) * part
+        return written, found.note(reduction.dense, written.keys, frames)
+
+    def _play(self, solved: "_Solved", passes: Passes, played: list[Measured]) -> Iterator[float]:
+        """Show all own frames and measure them; gives the part done."""
+        depsgraph, frames, seen = bpy.context.view_layer.depsgraph, self.solved, list[Seen]()
+        within = self._rig.tolerances(self._armature_object())
+        for row, frame in enumerate(frames):
+            go_to_frame(bpy.context.scene, frame)
+            seen.append(self._rig.seen(self._armature_object(), depsgraph))
+            passes.note(row, seen[-1].armature_from_joint)
+            if len(seen) == AT_ONCE or frame == frames[-1]:
+                start = solved.start(slice(row + 1 - len(seen), row + 1))
+                played += self._rig.measure_frames(start, seen, within)
+                seen = []
+            yield (row + 1) / len(frames)
+        for row in self._to.eased.tolist():  # nobody asks for targets there
+            for amounts in (played[row].distances, played[row].angles):
+                amounts[:] = np.nan
+        passes.compare(played, *solved.errors)
+        self._rig.check_evaluated(self._armature_object(), depsgraph)
+
+    def _restore(self, put_back: Callable[[Object], None]) -> None:
+        if block_with_uid(bpy.data.objects, self._uid) is not None:
+            put_back(self._armature_object())
+
+    def _restore_action(self, before: ActionSnapshot) -> None:
+        if block_with_uid(bpy.data.objects, self._uid) is not None:
+            before.restore()
+
+    def _restore_pose(self, before: PoseSnapshot) -> None:
+        """Put every channel back but those that the new keys move."""
+        armature_object: Any = block_with_uid(bpy.data.objects, self._uid)
+        if armature_object is None:
+            return
+        played = [armature_object.path_resolve(path)[index] for path, index in self._keyed]
+        before.restore(armature_object)
+        for (path, index), value in zip(self._keyed, played, strict=True):
+            armature_object.path_resolve(path)[index] = value
+
+
+class _Solved:
+    """The frames that are solved so far, run by run."""
+
+    def __init__(self, rig: Rig, passes: Passes, own: slice, loop: Loop | None) -> None:
+        """`own` are the frames that were asked for; others lie beside them, but for a loop."""
+        self._rig, self._read, self._near = rig, passes.frames, passes.near
+        self._frames, self._loop, self.own = passes.frames, loop, own
+        if loop is not None:
+            self._frames = loop.closed(passes.frames)
+            self._near = None if self._near is None else loop.closed_pose(self._near)
+        self._runs: list[tuple[slice, Plan, SequenceSolution]] = []
+        """What was to be solved in which frames, with the solution."""
+        self._pops: list[tuple[int, Pop]] = []
+        self.channels: FloatArray = self._frames.pose.channels.copy()
+        """Of all frames, also those beside the own ones, as solved so far, (F, n, 6) [m, rad]."""
+        self._distances, self._angles = np.full((2, *self._frames.influences.shape), np.nan)
+        self._added = np.zeros((2, *self._frames.influences.shape))
+        """By how much smoothness adds to misses: distances, angles."""
+        self.joints: set[int] = set()
+        """Joints that move in any frame that is keyed."""
+
+    def solve(self, times: FloatArray, options: SolverOptions) -> Iterator[float]:
+        """Solve all frames, at given times (F,) [s]; gives the part done."""
+        runs = self._rig.runs(self._frames)
+        self._closes = True if self._loop is not None and len(runs) == 1 else None
+        for run in runs:
+            for part in self._solve(run, times[run], options):
+                yield (run.start + part * (run.stop - run.start)) / len(self._frames)
+            options = replace(options, restarts=0)  # another start in the middle of a motion is a jump
+        if self._loop is not None:
+            self.channels = self._loop.played(self.channels)
+            if not self._closes:  # the last frame was solved by itself
+                self._distances[-1] = self._angles[-1] = np.nan
+
+    def _solve(self, run: slice, times: FloatArray, options: SolverOptions) -> Iterator[float]:
+        """Solve the next run, which goes on from the last; gives the part done."""
+        frames, plan = self._frames[run], self._rig.plan(self._frames[run])
+        problem, poses = plan.problem, frames.pose
+        if self._runs:
+            before = self._runs[-1][1].problem.moving_joints
+            channels = poses.channels.copy()
+            joints = [j for j in problem.moving_joints if j in before]
+            channels[0, joints] = self.channels[run.start - 1, joints]
+            poses = Pose(channels, poses.scale)
+        asked = slice(*(min(max(row, run.start), run.stop) - run.start for row in _ends(self.own)))
+        near = None if self._near is None else self._near[run]
+        job = SequenceJob(problem, poses, options, times=times, own=asked, near=near, cyclic=self._closes)
+        yield from job.run()
+        solved = job.solution()
+        self._runs.append((run, plan, solved))
+        self.channels[run] = solved.pose.channels
+        errors = solved_errors(plan, solved.errors, solved.angular, frames.scale)
+        self._distances[run], self._angles[run] = errors
+        self._pops += [(run.start + pop.frame, pop) for pop in solved.pops]
+        if asked.start < asked.stop:
+            self.joints.update(problem.moving_joints)
+        for task, effector in enumerate(plan.effector_of_task):
+            own = self._added[int(solved.angular[task]), run, effector]
+            scale = 1.0 if solved.angular[task] else frames.scale
+            np.maximum(own, solved.smoothing[:, task] * scale, out=own)
+
+    @property
+    def errors(self) -> tuple[FloatArray, FloatArray]:
+        """Distances [m] and angles [rad] of the own frames by the solver's account, (F, E) each."""
+        return self._distances[self.own], self._angles[self.own]
+
+    @property
+    def statuses(self) -> list[Status]:
+        """How the own frames ended, (F,)."""
+        return [status for _run, _plan, solved in self._runs for status in solved.statuses][self.own]
+
+    @property
+    def iterations(self) -> IntArray:
+        """Of the own frames, (F,)."""
+        return np.concatenate([solved.iterations for _run, _plan, solved in self._runs])[self.own]
+
+    def start(self, rows: slice) -> FrameData:
+        """What some own frames, counted from the first, were solved from."""
+        return self._read[self.own.start + rows.start : self.own.start + rows.stop]
+
+    def reasons(self, row: int) -> list[str]:
+        """Why each effector misses in a frame, counted from the first that is keyed, (E,)."""
+        row += self.own.start
+        run, plan, solved = next(own for own in self._runs if row < own[0].stop)
+        frame = self._frames[row : row + 1]
+        return solver_reasons(self._rig, frame, plan, solved.why(row - run.start))
+
+    def pops(self, numbers: Sequence[float]) -> list[Pop]:
+        """Joints that turn out of proportion in frames that are keyed, with the numbers of these.
+
+        The frame before the first one is not keyed: nothing turns from there.
+        """
+        known = range(*_ends(self.own))[1:]
+        return [pop._replace(frame=numbers[row]) for row, pop in self._pops if row in known]
+
+    def traded(self, numbers: Sequence[float], within: Tolerances) -> tuple[Smoothed, ...]:
+        """The largest distance and angle above the tolerances that smoothness adds to misses."""
+        return _largest(self._rig.effectors, numbers, self._added[:, self.own], within)
+
+
+def _largest(
+    effectors: Sequence[Effector], frames: Sequence[float], amounts: FloatArray, within: Tolerances
+) -> tuple[Smoothed, ...]:
+    """The largest distance and the largest angle above the tolerances, of (2, F, E)."""
+    found: list[Smoothed] = []
+    for angular, tolerances in enumerate((within.positions, within.rotations)):
+        large = np.where(amounts[angular] > tolerances, amounts[angular], 0.0)
+        if large.any():
+            row, effector = divmod(int(large.argmax()), len(effectors))
+            name, amount = effectors[effector].name, float(large[row, effector])
+            found.append(Smoothed(name, frames[row], amount, bool(angular)))
+    return tuple(found)
+
+
+_Result = TypeVar("_Result")
+
+
+def _within(
+    steps: Generator[float, None, _Result], done: float, part: float
+) -> Generator[float, None, _Result]:
+    """Do steps that are a part of what is left [1]; gives the part of all that is done."""
+    while True:
+        try:
+            yield done + part * (1.0 - done) * next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def _ends(rows: slice) -> tuple[int, int]:
+    return rows.start, rows.stop
+
+
+def _worst_rows(excess: FloatArray, missed: BoolArray) -> Iterator[tuple[int, list[int]]]:
+    """The frames in which effectors that are missed are so by most, and which, (F, E)."""
+    worst, any_missed = excess.argmax(axis=0), np.logical_or.reduce(missed, axis=0)
+    for row in np.unique(worst[any_missed]).tolist():
+        yield row, np.flatnonzero(any_missed & (worst == row)).tolist()

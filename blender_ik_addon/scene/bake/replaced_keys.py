@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keys that a bake would replace and that Poise has not written: they are somebody's work.
+
+The button asks before it replaces them; scripts and the command line refuse unless they are told to. Where an
+effector lets bones stay near the pose of each frame scripts need not be told: such a bake follows these keys.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from bpy.types import Object
+
+from ...core.messages import Message, counted
+from ..animation.fcurves import (
+    Channel,
+    animated_channels,
+    bone_path,
+    driven_channels,
+    player_of,
+    rotation_channel,
+)
+from ..animation.own_keys import foreign_keys
+from ..armature.armature import Armature
+from ..kinds.frame_data import FrameData
+from ..properties.settings import settings_of
+from ..reports import listed
+from ..rig.rig import Rig
+
+INFLUENCES: Final = "poise.effectors"
+"""How the paths of settings begin that may let an effector take part in some frames only."""
+
+
+@dataclass(frozen=True)
+class ReplacedKeys:
+    """Keys that a bake would replace and that Poise has not written."""
+
+    count: int
+    bones: tuple[str, ...]
+    action: str
+    span: tuple[float, float]
+    """From which frame to which."""
+
+    @classmethod
+    def found(
+        cls,
+        armature_object: Object,
+        armature: Armature,
+        joints: Iterable[int],
+        span: tuple[float, float],
+        strip: str = "",
+    ) -> "ReplacedKeys":
+        """Find them among the channels that a solve writes of some joints, in a strip or the own action."""
+        names = [armature.skeleton.names[joint] for joint in sorted(joints)]
+        owned = [(name, channel) for name in names for channel in written_channels(armature, name)]
+        counts = foreign_keys(armature_object, [channel for _, channel in owned], span, strip)
+        bones = dict.fromkeys(name for (name, _), count in zip(owned, counts, strict=True) if count)
+        player = player_of(armature_object, strip)
+        action = None if player is None else player.action
+        return cls(sum(counts), tuple(bones), action.name if action else "", span)
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def __str__(self) -> str:
+        return str(self.text)
+
+    @property
+    def text(self) -> Message:
+        """Which keys are replaced."""
+        return counted(
+            self.count,
+            "{count} key of {bones} in action {action!r}, frames {first:g} to {last:g}",
+            "{count} keys of {bones} in action {action!r}, frames {first:g} to {last:g}",
+            bones=listed(self.bones),
+            action=self.action,
+            first=self.span[0],
+            last=self.span[1],
+        )
+
+    @property
+    def question(self) -> str:
+        """Say what would be lost."""
+        return Message(
+            "The bake replaces {keys}. Poise has not written them, or they were edited since", keys=self.text
+        )
+
+    @property
+    def refusal(self) -> str:
+        """Say what would be lost and what to do."""
+        return Message(
+            "the bake would replace {keys}. Poise has not written them, or they were edited since: allow "
+            "it with replace=True (--force on the command line), or choose other frames",
+            keys=self.text,
+        )
+
+
+def written_channels(armature: Armature, bone: str) -> list[Channel]:
+    """Return the channels of a bone that a solve may write."""
+    joint = armature.skeleton.index(bone)
+    written = armature.written[joint].tolist()
+    attribute, width = rotation_channel(armature.rotation_modes[joint])
+    parts = ("location", written[:3]), (attribute, written[-width:])
+    return [(bone_path(bone, name), i) for name, own in parts for i, on in enumerate(own) if on]
+
+
+def solved_joints(rig: Rig, frames: FrameData) -> set[int]:
+    """Return the joints that a solve of some frames moves in any of them."""
+    _, rows = np.unique(frames.influences > 0.0, axis=0, return_index=True)
+    return {
+        joint
+        for row in rows.tolist()
+        if (frames.influences[row] > 0.0).any()
+        for joint in rig.plan(frames[row : row + 1]).problem.moving_joints
+    }
+
+
+def may_be_solved(armature_object: Object, rig: Rig, now: FrameData) -> set[int]:
+    """Return the joints that a bake may move, known from one frame: an animated influence may be above 0."""
+    changing = animated_channels(armature_object) | driven_channels(armature_object)
+    if any(path.startswith(INFLUENCES) for path, _ in changing):
+        now = replace(now, influences=np.ones_like(now.influences))
+    return solved_joints(rig, now)
+
+
+def are_followed(armature_object: Object, rig: Rig) -> bool:
+    """Whether the keys are what the bake follows.
+
+    It does where bones are to stay near what is played, and where the motion is kept as a recording besides.
+    """
+    if getattr(settings_of(armature_object), "recording", None) is not None:
+        return True
+    return any(effector.kind == 'STAY' and effector.stay == 'PRESENT' for effector in rig.effectors)

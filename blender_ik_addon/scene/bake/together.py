@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several characters in one bake, also where the targets of one are bones of another.
+
+They are baked one after the other, those first on which the targets of others depend. Where targets depend on
+each other all are baked again until no target moves any more by what counts in its tolerance.
+"""
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from bpy.types import Object
+
+from ...core import IKError
+from ...core.amounts import angle_text, length_text
+from ...core.arrays import FloatArray
+from ...core.messages import Message, both
+from ..animation.dependence import dependence
+from ..animation.layers import NlaState, finish_strip
+from ..animation.own_keys import noted_keys, put_notes_back
+from ..armature.restoring import (
+    ActionSnapshot,
+    PoseSnapshot,
+    block_with_uid,
+    go_to_frame,
+    played_restored,
+    restore_frame,
+)
+from ..effectors.effectors import all_targets, world_from_targets
+from ..jobs import Job
+from ..live.following import held
+from ..properties.settings import settings_of
+from ..reports import listed
+from ..rig.reports import BakeReport, show
+from ..rig.rig import Rig
+from ..translations import translated
+from .clearing import Constraint, remove_constraints, unmute_constraints
+from .destinations import BakeTo
+from .frames import BakeFrames
+from .job import BakeJob
+
+MOST_ROUNDS: Final = 8
+"""Bakes of each character after which targets that do not come to rest are left where they are."""
+
+AT_REST: Final = 0.2
+"""Part of the tolerance [1] up to which a target has not moved."""
+
+
+class BakeJobs(Job[tuple[BakeReport, ...]]):
+    """The bakes of several characters in small steps, as `BakeJob` is of one."""
+
+    noun = Message("the bake")
+
+    def __init__(
+        self,
+        armature_objects: Sequence[Object],
+        frames: Iterable[float] | str | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """Check them all before anything is changed.
+
+        Args:
+            armature_objects: At least one, each once.
+            frames: The same for all; by default the range in the settings of the first.
+            where: As of `BakeTo.of`; the settings of each say what is not in it.
+            options: As of `BakeJob`, the same for all.
+
+        Raises:
+            IKError: As `BakeJob`, for the first that is refused; or none is given, or one twice.
+        """
+        names = [armature_object.name for armature_object in armature_objects]
+        if not names or len(set(names)) < len(names):
+            raise IKError("give each character to bake once, got {names}", names=listed(names) or 'none')
+        if frames is None or isinstance(frames, str):
+            settings: Any = settings_of(armature_objects[0])
+            step, at_keys = options.pop("step", None), options.pop("at_keys", None)
+            at_keys = settings.bake_at_keys and step is None if at_keys is None else at_keys
+            fewest = options.pop("fewest", None)
+            fewest = settings.bake_fewest and step is None if fewest is None else fewest
+            if step is None:
+                step = 1 if fewest else settings.bake_step
+            options |= {"step": step, "at_keys": at_keys, "fewest": fewest}
+            frames = BakeFrames.of(armature_objects[0], frames, 1, at_keys=False, fewest=False).solved
+        self._frames, self._where, self._options = tuple(frames), dict(where or {}), options
+        ordered, self._is_mutual = _ordered(armature_objects)
+        self._jobs = [self._job(armature_object) for armature_object in ordered]
+        if self._is_mutual and any(job.clears for job in self._jobs):
+            raise IKError(
+                "characters whose targets depend on each other are baked several times: switch Clear "
+                "Constraints off, and bake them again one by one with it"
+            )
+        self._uids = [armature_object.session_uid for armature_object in ordered]
+        self._asked = [armature_object.session_uid for armature_object in armature_objects]
+        asking = next((job for job in self._jobs if job.asks), self._jobs[0])
+        self.asks, self.replaced = asking.asks, asking.replaced
+        """Whether keys of one would be lost that nobody has said may be, and which."""
+        self._reports: dict[int, BakeReport] = {}
+        self._now: BakeJob | None = None
+        self._held = ExitStack()
+        self._cleared: list[tuple[int, list[Constraint]]] = []
+        """Session uids, and constraints that are removed when all has succeeded."""
+        self._strips: list[tuple[int, str, NlaState]] = []
+        super().__init__(listed(names))
+
+    def _job(self, armature_object: Object) -> BakeJob:
+        to = BakeTo.of(armature_object, **self._where)
+        job = BakeJob(armature_object, self._frames, to=to, **self._options)
+        job.removes = False  # cancelled later, all are as before
+        return job
+
+    def cancel(self) -> None:
+        """Put all characters back; after the last step, or a second time, do nothing."""
+        if self._now is not None:
+            self._now.cancel()
+        super().cancel()
+        self._held.close()
+
+    def _objects(self) -> list[Object]:
+        found = [block_with_uid(bpy.data.objects, uid) for uid in self._uids]
+        if None in found:
+            raise IKError("an armature was deleted during the bake: nothing is baked")
+        return found
+
+    def _run(self) -> Generator[float, None, tuple[BakeReport, ...]]:
+        """As in the base; the reports are in the order in which the characters were given."""
+        count = len(self._jobs)
+        self._keep()
+        done, moved = 0.0, dict[int, str]()
+        for number in range(MOST_ROUNDS if self._is_mutual else 1):
+            part = (1.0 - done) * (0.5 if self._is_mutual else 1.0)
+            solved_for: list[FloatArray] = []
+            for row, armature_object in enumerate(self._objects()):
+                job = self._jobs[row] if not number else self._job(armature_object)
+                self._now = job
+                while job.step():
+                    yield done + part * (row + job.progress) / count
+                self._reports[self._uids[row]] = job.finish()
+                self._undo.callback(unmute_constraints, self._uids[row], job.muted)
+                self._cleared.append((self._uids[row], job.cleared))
+                self._now = None
+                solved_for.append(job.targets)
+            done += part
+            if not self._is_mutual:
+                break
+            moved = self._moved(solved_for)
+            yield done
+            if not moved:
+                break
+        for row, armature_object in enumerate(self._objects()):
+            uid = self._uids[row]
+            if uid in moved:
+                report = self._reports[uid]
+                self._reports[uid] = replace(report, notes=(*report.notes, moved[uid]))
+                show(armature_object, _read(armature_object), self._reports[uid])
+                settings_of(armature_object).last_bake = translated(self._reports[uid].summary())
+        self._end()
+        return tuple(self._reports[uid] for uid in self._asked)
+
+    def _moved(self, solved_for: Sequence[FloatArray]) -> dict[int, str]:
+        """Say by how much targets have moved since they were solved for, by uid of the armature object."""
+        scene, depsgraph = bpy.context.scene, bpy.context.view_layer.depsgraph
+        objects, jobs = self._objects(), self._jobs
+        now: list[list[FloatArray]] = [[] for _ in objects]
+        with ExitStack() as undo:
+            for other in objects[1:]:
+                undo.callback(PoseSnapshot.take(other).restore, other)
+            undo.enter_context(played_restored(objects[0]))
+            for frame in jobs[0].solved:
+                go_to_frame(scene, frame)
+                for row, armature_object in enumerate(objects):
+                    now[row].append(world_from_targets(armature_object, jobs[row].effectors, depsgraph))
+        told: dict[int, str] = {}
+        for row, armature_object in enumerate(objects):
+            settings: Any = settings_of(armature_object)
+            change = np.array(now[row]) - solved_for[row]
+            away = float(np.linalg.norm(change[..., :3, 3], axis=-1).max(initial=0.0))
+            turned = float(np.linalg.norm(change[..., :3, :3], axis=(-2, -1)).max(initial=0.0)) / np.sqrt(2.0)
+            excess = max(away / settings.tolerance_position, turned / settings.tolerance_rotation)
+            if excess > AT_REST:
+                amounts = both((length_text(away), angle_text(turned)))
+                told[self._uids[row]] = Message(
+                    "targets that are bones of others do not come to rest: {amounts}", amounts=amounts
+                )
+        return told
+
+    def _keep(self) -> None:
+        """Let all be put back that the bakes change, after an error and when cancelled."""
+        scene, objects = bpy.context.scene, self._objects()
+        for armature_object in objects:
+            self._held.enter_context(held(armature_object))
+            self._undo.callback(PoseSnapshot.take(armature_object).restore, armature_object)
+        self._undo.callback(bpy.context.view_layer.update)
+        self._undo.callback(restore_frame, scene, scene.frame_current + scene.frame_subframe)
+        self._undo.callback(put_notes_back, noted_keys())
+        for armature_object in objects:
+            to = BakeTo.of(armature_object, **self._where)
+            name = to.name if to.place == 'STRIP' else ""
+            state = NlaState.take(armature_object, name)
+            self._undo.callback(ActionSnapshot.take(armature_object).restore)
+            self._undo.callback(state.restore, armature_object)
+            if name and state.own_action is not None:  # it is there to be put back as long as it has a user
+                self._strips.append((armature_object.session_uid, name, state))
+                self._held.callback(_set_fake_user, state, state.own_action.use_fake_user)
+                _set_fake_user(state, True)
+
+    def _end(self) -> None:
+        """Let all stay that was baked."""
+        self._undo.pop_all()
+        self._held.close()
+        for uid, cleared in self._cleared:
+            remove_constraints(block_with_uid(bpy.data.objects, uid), cleared)
+        for uid, name, state in self._strips:
+            finish_strip(block_with_uid(bpy.data.objects, uid), name, state)
+
+
+def _set_fake_user(state: NlaState, whether: bool) -> None:
+    if state.own_action is not None:
+        state.own_action.use_fake_user = whether
+
+
+def _read(armature_object: Object) -> Rig:
+    return Rig.read(armature_object, bpy.context.evaluated_depsgraph_get())
+
+
+def _ordered(armature_objects: Sequence[Object]) -> tuple[list[Object], bool]:
+    """Return characters with those first on which targets of others depend, and whether some do mutually."""
+    needs: dict[Object, set[Object]] = {}
+    for one in armature_objects:
+        targets = [own for entry in settings_of(one).effectors for own in all_targets(entry)]
+        needs[one] = {
+            other
+            for other in armature_objects
+            if other != one and any(own == other or dependence(own, other) for own in targets)
+        }
+    ordered: list[Object] = []
+    rest = list(armature_objects)
+    while rest:
+        free = [one for one in rest if not needs[one] & set(rest)]
+        if not free:
+            return [*ordered, *rest], True
+        ordered += free
+        rest = [one for one in rest if one not in free]
+    return ordered, False

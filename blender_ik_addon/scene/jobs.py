@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Long work in small steps, which can show how far it is and be cancelled at any of them."""
+
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from typing import ClassVar, Generic, TypeVar
+
+from ..core.errors import IKError
+
+Result = TypeVar("Result")
+
+
+class Job(Generic[Result]):
+    """Work in small steps, so that an operator can show progress and be cancelled.
+
+    Call `step` until it returns False, then `finish`; or `cancel` at any time, which puts everything back. A
+    step that raises puts everything back as well.
+
+    A subclass does the work in `_run`. What it changes for a while is put back by `_undo`, or by context
+    managers inside of `_run`, which ends with GeneratorExit where it is cancelled.
+    """
+
+    noun: ClassVar[str]
+    """What is cancelled, in messages."""
+    progress: float
+    """Part done, in [0, 1]."""
+
+    def __init__(self, name: str) -> None:
+        """Begin with nothing done; `name` is that of the object, for messages."""
+        self._name, self.progress = name, 0.0
+        self._undo = ExitStack()
+        self._report: Result | None = None
+        self._work = self._run()
+
+    def _run(self) -> Generator[float, None, Result]:
+        """Do the work; gives the part done after each bit and returns the report."""
+        raise NotImplementedError
+
+    def step(self) -> bool:
+        """Do the next step; returns whether there is more to do.
+
+        Raises:
+            IKError: Something went missing meanwhile; everything is as before then.
+        """
+        try:
+            self.progress = next(self._work)
+        except StopIteration as end:
+            if end.value is not None:
+                self._report, self.progress = end.value, 1.0
+            return False
+        except BaseException as error:
+            try:
+                self.cancel()
+            except IKError as lost:
+                raise IKError(
+                    "{error}. Not all could be put back: {lost}",
+                    error=getattr(error, "message", error),
+                    lost=lost.message,
+                ) from error
+            raise
+        return True
+
+    def cancel(self) -> None:
+        """Put everything back; after the last step, or a second time, do nothing."""
+        self._work.close()
+        self._undo.close()
+
+    def finish(self) -> Result:
+        """Do all remaining steps and return the report (IKError: it was cancelled, or as `step`)."""
+        return self.run()
+
+    def run(self, progress: Callable[[float], None] | None = None) -> Result:
+        """Do all of it; `progress` is called with the part done, and what it raises cancels the work."""
+        try:
+            while self.step():
+                if progress is not None:
+                    progress(self.progress)
+        except BaseException:
+            self.cancel()
+            raise
+        if self._report is None:
+            raise IKError("{noun} of {name} was cancelled: begin again", noun=self.noun, name=self._name)
+        return self._report

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Corrections: keyed offsets of targets, beside the keys that say where the targets were recorded.
+
+An offset is in the delta channels of a target (*Delta Transforms*), which Blender adds to its own channels.
+So the recorded path stays as it is, a correction has a handful of keys that can be edited in the Dope Sheet
+and the Graph Editor, and to mute or remove its F-curves takes it back.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from bpy.types import Object
+
+from ...core import IKError
+from ...core.arrays import FloatArray
+from ...core.messages import counted
+from ..animation.fcurves import (
+    Channel,
+    assign_keys,
+    insert_keys,
+    is_locked,
+    is_muted,
+    own_curves,
+    read_keys,
+    remove_curves,
+    rotation_channel,
+    sample_channels,
+)
+from ..armature.rotation_modes import rotations_in
+from ..effectors.effectors import check_present, label_of, target_of
+from ..effectors.transforms import rotations_of
+from ..properties.settings import settings_of
+from .snapping import MatchReport, able_targets, channels_that_count, put_back_on_error
+
+CORRECTION: Final = "Correction"
+"""Name of the group of F-curves."""
+
+MOVED: Final = 1e-5
+"""Difference [m, 1] from its keys by which a target counts as moved: single precision has less."""
+
+
+def correct(
+    armature_object: Object,
+    effectors: Iterable[int] | None = None,
+    *,
+    ease_in: float | None = None,
+    ease_out: float | None = None,
+) -> MatchReport:
+    """Turn what targets were moved by, on the present frame, into offsets that ease in and out.
+
+    Before and after it all stays as it was. Where other keys of the offset are nearer than the ease is long,
+    it eases from these and to these; but a key with which the offset begins or ends goes along.
+
+    Args:
+        armature_object: With keyed targets, some of which were moved away from their keys.
+        effectors: Places in the list of those that are meant; all that were moved for None.
+        ease_in: Frames [1] from the start of the offset to the present frame; by default as in the settings.
+        ease_out: Likewise, to its end.
+
+    Raises:
+        IKError: No target was moved, one has no keys, or cannot be keyed; everything is as before then.
+    """
+    check_present(armature_object)
+    settings, scene = settings_of(armature_object), bpy.context.scene
+    frame = float(scene.frame_current_final)
+    before, after = _eases(settings, ease_in, ease_out)
+    if not (before > 0.0 and after > 0.0 and np.isfinite([before, after]).all()):
+        raise IKError(
+            "a correction eases in and out in more than 0 frames, got {before:g} and {after:g}",
+            before=before,
+            after=after,
+        )
+    meant = list(range(len(settings.effectors))) if effectors is None else list(effectors)
+    rows, notes = able_targets(armature_object, meant, moved=True, keyed=True)
+    moved = [row for row in rows if _offsets(settings.effectors[row], frame)]
+    if not moved:
+        raise IKError(
+            "no target is away from its keys on this frame: move one, with auto-key off, and press again"
+            if any(_is_keyed(settings.effectors[row]) for row in rows)
+            else "the targets have no keys: Targets from Animation gives them some"
+        )
+    with put_back_on_error(armature_object, moved):
+        for row in moved:
+            _correct(settings.effectors[row], frame, before, after)
+    bpy.context.view_layer.update()
+    notes = notes if effectors is not None else ()
+    return MatchReport(
+        tuple(label_of(settings.effectors[row], row) for row in moved),
+        notes=notes,
+        done=counted(
+            len(moved),
+            "{count} target corrected from frame {first:g} to {last:g}",
+            "{count} targets corrected from frame {first:g} to {last:g}",
+            first=frame - before,
+            last=frame + after,
+        ),
+    )
+
+
+def _eases(settings: Any, ease_in: float | None, ease_out: float | None) -> tuple[float, float]:
+    """Frames of the ease in and out; those of the settings where none are given."""
+    render = bpy.context.scene.render
+    unit = 1.0 if settings.ease_unit == 'FRAMES' else render.fps / render.fps_base
+    return (
+        settings.ease_in * unit if ease_in is None else ease_in,
+        settings.ease_out * unit if ease_out is None else ease_out,
+    )
+
+
+def switch_corrections(
+    armature_object: Object, on: bool, effectors: Iterable[int] | None = None
+) -> MatchReport:
+    """Let offsets of targets count, or not; their keys stay (IKError: there are none, or they are linked)."""
+    rows, curves = _corrected(armature_object, effectors)
+    for target, channel, curve in curves:
+        curve.mute = not on
+        frame = float(bpy.context.scene.frame_current_final)
+        getattr(target, channel[0])[channel[1]] = curve.evaluate(frame) if on else _base(curve)
+    count = len(rows)
+    done = counted(count, "{count} correction off", "{count} corrections off")
+    if on:
+        done = counted(count, "{count} correction on", "{count} corrections on")
+    return _report(armature_object, rows, done)
+
+
+def remove_corrections(armature_object: Object, effectors: Iterable[int] | None = None) -> MatchReport:
+    """Remove offsets of targets (IKError: there are none, or they are linked)."""
+    rows, curves = _corrected(armature_object, effectors)
+    for target, channel, curve in curves:
+        getattr(target, channel[0])[channel[1]] = _base(curve)
+    for target in {target.name_full: target for target, _channel, _curve in curves}.values():
+        remove_curves(target, _delta_channels(target))
+    return _report(
+        armature_object, rows, counted(len(rows), "{count} correction removed", "{count} corrections removed")
+    )
+
+
+def has_corrections(armature_object: Object, index: int) -> bool:
+    """Whether the target of an effector has an offset with keys."""
+    target = target_of(settings_of(armature_object).effectors[index])
+    return target is not None and any(channel in own_curves(target) for channel in _delta_channels(target))
+
+
+def corrections_on(armature_object: Object) -> bool | None:
+    """Whether any offset counts; None where there are none."""
+    found = [is_muted(curve) for _target, _channel, curve in _curves(armature_object, None)]
+    return None if not found else not all(found)
+
+
+def _report(armature_object: Object, rows: Sequence[int], done: str) -> MatchReport:
+    entries: Any = settings_of(armature_object).effectors
+    for row in rows:
+        entries[row].target.update_tag()
+    bpy.context.view_layer.update()
+    return MatchReport(tuple(label_of(entries[row], row) for row in rows), done=done)
+
+
+def _curves(armature_object: Object, effectors: Iterable[int] | None) -> Iterator[tuple[Any, Channel, Any]]:
+    """The F-curves of offsets, with their targets and channels."""
+    entries = settings_of(armature_object).effectors
+    for row in range(len(entries)) if effectors is None else effectors:
+        target = target_of(entries[row])
+        if target is not None:
+            curves = own_curves(target)
+            yield from ((target, own, curves[own]) for own in _delta_channels(target) if own in curves)
+
+
+def _corrected(
+    armature_object: Object, effectors: Iterable[int] | None
+) -> tuple[list[int], list[tuple[Any, Channel, Any]]]:
+    """Which effectors have offsets, and their F-curves (IKError: none, or one that is not editable)."""
+    check_present(armature_object)
+    every = range(len(settings_of(armature_object).effectors))
+    rows = [
+        row for row in (every if effectors is None else effectors) if has_corrections(armature_object, row)
+    ]
+    if not rows:
+        raise IKError(
+            "no target of {armature!r} has a correction: move one and press Correct",
+            armature=armature_object.name,
+        )
+    curves = list(_curves(armature_object, rows))
+    for target, _channel, curve in curves:
+        if not curve.id_data.is_editable:
+            raise IKError(
+                "the action of the target {target!r} is linked from another file: make it local",
+                target=target.name,
+            )
+        if is_locked(curve):
+            raise IKError(
+                "F-curves of the target {target!r} are locked: unlock them in the Graph Editor",
+                target=target.name,
+            )
+    return rows, curves
+
+
+def _base(curve: Any) -> float:
+    """What a delta channel is before its correction begins."""
+    return float(read_keys(curve)["co"][0, 1]) if len(curve.keyframe_points) else 0.0
+
+
+def _delta_rotation(target: Any) -> str:
+    """The delta channel that goes with a target's rotation mode; empty where Blender has none."""
+    path, width = rotation_channel(target.rotation_mode)
+    return "" if width == 4 and path != "rotation_quaternion" else f"delta_{path}"
+
+
+def _delta_channels(target: Any) -> list[Channel]:
+    """Channels of a target that hold its offset."""
+    paths = ("delta_location", "delta_rotation_euler", "delta_rotation_quaternion")
+    return [(path, index) for path in paths for index in range(len(getattr(target, path)))]
+
+
+def _is_keyed(entry: Any) -> bool:
+    return bool(_keyed_channels(entry))
+
+
+def _keyed_channels(entry: Any) -> list[tuple[str, str, int]]:
+    """Channels of a target that count and have keys: path, that of the offset, and how many components."""
+    target, (moves, turns), curves = entry.target, channels_that_count(entry), own_curves(entry.target)
+    path, width = rotation_channel(target.rotation_mode)
+    wanted = [("location", "delta_location", 3)] * moves + [(path, _delta_rotation(target), width)] * turns
+    return [own for own in wanted if own[1] and all((own[0], index) in curves for index in range(own[2]))]
+
+
+def _offsets(entry: Any, frame: float) -> dict[str, FloatArray]:
+    """Offset of each delta channel at a frame with which a target is where it is now; those that changed."""
+    target, found = entry.target, dict[str, FloatArray]()
+    for path, delta, width in _keyed_channels(entry):
+        keyed = sample_channels(target, [(path, index) for index in range(width)], [frame])
+        now = np.array([getattr(target, path)], dtype=np.float64)
+        if np.abs(now - keyed).max() <= MOVED * (1.0 + np.abs(keyed).max()):
+            continue
+        present = np.array([getattr(target, delta)], dtype=np.float64)
+        if path == "location":
+            found[delta] = (present + now - keyed)[0]
+        else:
+            mode = target.rotation_mode
+            turn = rotations_of(present, mode) @ rotations_of(now, mode)
+            turn = turn @ np.swapaxes(rotations_of(keyed, mode), -1, -2)
+            found[delta] = rotations_in(mode, turn, present[0])[0]
+    return found
+
+
+def _correct(entry: Any, frame: float, before: float, after: float) -> None:
+    """Key the offset of a target, and bring its own channels back to their keys."""
+    target, offsets = entry.target, _offsets(entry, frame)
+    for path, delta, width in _keyed_channels(entry):
+        if delta not in offsets:
+            continue
+        base = np.array(getattr(target, delta), dtype=np.float64)
+        for index, value in enumerate(offsets[delta].tolist()):
+            curve = own_curves(target).get((delta, index))
+            times, values = np.zeros((2, 0)) if curve is None else read_keys(curve)["co"].T
+            rest = 0.0 if curve is None else _base(curve)
+            keys, dropped = {frame: value}, np.zeros(len(times), dtype=bool)
+            for end, near, outermost in (
+                (frame - before, (times >= frame - before) & (times < frame), 0),
+                (frame + after, (times > frame) & (times <= frame + after), -1),
+            ):
+                if not near.any():
+                    keys[end] = float(base[index]) if curve is None else curve.evaluate(end)
+                elif near[outermost] and near.sum() == 1 and np.isclose(values[outermost], rest, atol=MOVED):
+                    # It ends the ease of the correction before, which this one goes beyond.
+                    dropped[outermost], keys[end] = True, rest
+            if curve is not None and dropped.any():
+                assign_keys(curve, {name: column[~dropped] for name, column in read_keys(curve).items()})
+            insert_keys(target, (delta, index), keys, CORRECTION)
+        getattr(target, delta)[:] = offsets[delta].tolist()
+        keyed = sample_channels(target, [(path, index) for index in range(width)], [frame])[0]
+        getattr(target, path)[:] = keyed.tolist()

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Recorded motion: keyed targets from a clip, and the clip kept beside them.
+
+What Blender plays in a range of frames is sampled twice. Targets get keys where their bones are; and the
+channels of all bones go into an action of their own, the *recording*, which nothing plays and no bake writes.
+While an armature has one, each frame prefers the pose that the recording has there, so what no target asks to
+be elsewhere stays as it was recorded, also after the armature's own action was baked over.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import ExitStack
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from bpy.types import Object
+
+from ...core import IKError
+from ...core.arrays import FloatArray
+from ...core.messages import Message, counted
+from ..animation.fcurves import (
+    ChannelKeys,
+    bone_keys,
+    new_action,
+    own_curves,
+    read_keys,
+    rotation_channel,
+    write_keys,
+)
+from ..armature.restoring import block_with_uid, made_removed_on_error, played_restored, show_keys
+from ..armature.role_table import rotation_in
+from ..armature.rotation_modes import rotations_in
+from ..bake.frames import checked_frames
+from ..character.setup import setup_character
+from ..effectors.effectors import check_present, label_of, target_of
+from ..effectors.entries import add_effector, make_target
+from ..effectors.feet import unrolled
+from ..effectors.transforms import depth, world_from_basis
+from ..jobs import Job
+from ..kinds.frame_data import NO_SCALE, orientations, points_of
+from ..kinds.kinds import KINDS
+from ..live.following import held
+from ..properties.settings import settings_of
+from ..reports import listed
+from ..rig.keying import GROUP
+from .corrections import has_corrections, remove_corrections
+from .snapping import MatchReport, able_targets, put_back_on_error
+
+HIPS: Final = "hips"
+"""Part of the body that gets a target although it only follows."""
+
+
+def clip_range(armature_object: Object) -> range:
+    """Return the frames that an armature's action, or its NLA strips, have keys in.
+
+    Raises:
+        IKError: Nothing animates the armature.
+    """
+    frames: list[float] = []
+    animation = armature_object.animation_data
+    for curve in own_curves(armature_object).values():
+        frames += list(curve.range()[:])
+    if not frames and animation is not None and animation.use_nla:
+        strips = [strip for track in animation.nla_tracks if not track.mute for strip in track.strips]
+        for strip in strips:
+            frames += [] if strip.mute else [strip.frame_start, strip.frame_end]
+    if not frames:
+        raise IKError(
+            "nothing animates {armature!r}: assign an action to it, unmute its NLA strips, or "
+            "import a clip, and press again",
+            armature=armature_object.name,
+        )
+    # Single precision has a key on a frame a little beside it.
+    return range(int(np.floor(min(frames) + 1e-3)), int(np.ceil(max(frames) - 1e-3)) + 1)
+
+
+def targets_from_animation(
+    armature_object: Object,
+    bones: Iterable[str] | None = None,
+    *,
+    frames: Iterable[int] | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> MatchReport:
+    """Key targets where their bones are in a clip, and keep the clip as the motion that is preferred.
+
+    Args:
+        armature_object: One that is animated. If it has no effectors yet it is set up first.
+        bones: Those that get targets; None for hands, feet, head and hips, and all else that reaches for a
+            target or is pinned. Those without an effector get one.
+        frames: Increasing whole frames; by default all that the action, or the NLA strips, have keys in.
+        progress: Called with the part done in [0, 1]; what it raises stops the work.
+
+    Raises:
+        IKError: Nothing animates the armature, it cannot be posed, no target can be keyed, or a bone is
+            nowhere in a frame; everything is as before then.
+    """
+    return TargetsJob(armature_object, bones, frames=frames).run(progress)
+
+
+class TargetsJob(Job[MatchReport]):
+    """`targets_from_animation` in small steps."""
+
+    noun = Message("Targets from Animation")
+
+    def __init__(
+        self,
+        armature_object: Object,
+        bones: Iterable[str] | None = None,
+        *,
+        frames: Iterable[int] | None = None,
+    ) -> None:
+        """Check all that can be checked before anything is changed."""
+        check_present(armature_object)
+        clip = clip_range(armature_object)
+        self._frames = checked_frames(clip if frames is None else frames)
+        self._uid = armature_object.session_uid
+        self._bones = None if bones is None else tuple(dict.fromkeys(bones))
+        super().__init__(repr(armature_object.name))
+
+    def _object(self) -> Object:
+        found = block_with_uid(bpy.data.objects, self._uid)
+        if found is None:
+            raise IKError("armature {name} was deleted meanwhile: no targets were keyed", name=self._name)
+        return found
+
+    def _run(self) -> Generator[float, None, MatchReport]:
+        scene, armature_object = bpy.context.scene, self._object()
+        settings = settings_of(armature_object)
+        with ExitStack() as undo, ExitStack() as played:
+            undo.enter_context(held(armature_object))
+            undo.enter_context(made_removed_on_error("actions", "objects", "collections"))
+            targeted = [row for row, entry in enumerate(settings.effectors) if entry.target is not None]
+            undo.enter_context(put_back_on_error(armature_object, targeted))
+            played.enter_context(played_restored(armature_object))
+
+            scene.frame_set(self._frames[0])
+            rows, notes = self._meant(armature_object)
+            samples = _Samples(armature_object, rows)
+            for number, frame in enumerate(self._frames):
+                scene.frame_set(frame)
+                samples.take(self._object(), frame)
+                yield 0.95 * (number + 1) / len(self._frames)
+            armature_object = self._object()
+            frames = np.array(self._frames, dtype=np.float64)
+            notes += self._notes(armature_object, rows)
+            if corrected := [row for row in rows if has_corrections(armature_object, row)]:
+                remove_corrections(armature_object, corrected)
+                notes += (Message("corrections are part of the recording now"),)
+            _reach_for(armature_object, rows)
+            entries: Any = settings.effectors
+            for row in rows:
+                write_keys(entries[row].target, frames, samples.keys(armature_object, row))
+                entries[row].placed = (0.0,) * 16
+            before = settings.recording
+            settings.recording = new_action(
+                f"{armature_object.name} Recording",
+                armature_object,
+                frames,
+                samples.pose_keys(armature_object),
+            )
+            if before is not None and before.users == 0:
+                bpy.data.actions.remove(before)
+            played.close()
+            if scene.frame_current + scene.frame_subframe in self._frames:  # targets are where they are keyed
+                show_keys(armature_object, [entries[row].target for row in rows])
+            return MatchReport(
+                tuple(label_of(settings.effectors[row], row) for row in rows), len(frames), notes
+            )
+
+    def _meant(self, armature_object: Object) -> tuple[list[int], tuple[str, ...]]:
+        """Places in the list of the effectors that get keyed targets, made if there are none; and notes."""
+        settings, notes = settings_of(armature_object), ()
+        if self._bones is None and not any(KINDS[entry.kind].pinnable for entry in settings.effectors):
+            report = setup_character(armature_object)
+            if not report.ready:
+                raise IKError(
+                    "no hands, feet, head or hips were found in {armature!r}: give bones their roles in "
+                    "the table, or select the bones that are to have targets, and press again",
+                    armature=armature_object.name,
+                )
+            notes = report.notes
+        entries: Any = settings.effectors
+        if self._bones is None:
+            meant = [row for row, entry in enumerate(entries) if _has_target_by_default(entry)]
+        else:
+            meant = list[int]()
+            for bone in self._bones:
+                own = [r for r, e in enumerate(entries) if e.bone == bone and KINDS[e.kind].pinnable]
+                meant += own or [add_effector(armature_object, bone)]
+        if not meant:
+            raise IKError(
+                "no effector of {armature!r} reaches for a target: press Set Up Character, or select "
+                "the bones that are to have targets",
+                armature=armature_object.name,
+            )
+        data: Any = armature_object.data
+        for row in meant:
+            if (bone := entries[row].bone) not in data.bones:
+                raise IKError(
+                    "effector {label!r} has {missing} in {armature!r}: choose its bone, or disable it",
+                    label=label_of(entries[row], row),
+                    missing=Message("no bone {bone!r} (renamed?)", bone=bone),
+                    armature=armature_object.name,
+                )
+        for row in meant:
+            if target_of(entries[row]) is None:
+                make_target(armature_object, row)
+        bpy.context.view_layer.update()  # new targets are evaluated
+        rows, more = able_targets(armature_object, meant, moved=True, keyed=True)
+        rows.sort(key=lambda row: depth(entries[row].target))
+        return rows, (*notes, *more)
+
+    def _notes(self, armature_object: Object, rows: Sequence[int]) -> tuple[str, ...]:
+        """What is not as the clip has it."""
+        curves = own_curves(armature_object).values()
+        frames = np.concatenate([np.zeros(0), *(read_keys(curve)["co"][:, 0] for curve in curves)])
+        between = np.abs(frames - np.round(frames)) > 0.01
+        if not between.any():
+            return ()
+        return (
+            counted(
+                int(between.sum()),
+                "{count} key of the clip between whole frames: the motion is taken at whole frames. Set the "
+                "scene to the frame rate of the clip and import it again to have them all",
+                "{count} keys of the clip between whole frames: the motion is taken at whole frames. Set the "
+                "scene to the frame rate of the clip and import it again to have them all",
+            ),
+        )
+
+
+def _has_target_by_default(entry: Any) -> bool:
+    """Whether an effector gets a keyed target if nobody says which do."""
+    if entry.state == 'OFF' or not KINDS[entry.kind].pinnable:
+        return False
+    return entry.state != 'FOLLOW' or entry.part.partition(" ")[0] == HIPS
+
+
+def _reach_for(armature_object: Object, rows: Sequence[int]) -> None:
+    """Let effectors reach for their targets; those that followed do so below all others, as they did before.
+
+    Else hips that are where they were recorded would keep hands from what they are to reach.
+    """
+    entries: Any = settings_of(armature_object).effectors
+    followed = [row for row in rows if entries[row].state == 'FOLLOW']
+    others = [e.priority for row, e in enumerate(entries) if e.state != 'OFF' and row not in followed]
+    for row in rows:
+        if row in followed:
+            entries[row].priority = max(others, default=-1) + 1
+        entries[row].state = 'REACH'
+
+
+class _Samples:
+    """What is played, frame by frame."""
+
+    def __init__(self, armature_object: Object, rows: Sequence[int]) -> None:
+        bones: Any = armature_object.pose.bones if armature_object.pose else ()
+        self._rows, self._bones = tuple(rows), tuple(bone.name for bone in bones)
+        self._channels: dict[str, list[FloatArray]] = {name: [] for name in self._bones}
+        """Bone -> location, then rotation in its own mode, of each frame."""
+        self._world: dict[int, list[FloatArray]] = {row: [] for row in rows}
+        """Row -> world_from_bone of each frame, (4, 4) [m]."""
+        self._above: dict[int, list[FloatArray]] = {row: [] for row in rows}
+        """Row -> what its target's own channels are added to, (4, 4) [m]."""
+
+    def take(self, armature_object: Object, frame: int) -> None:
+        """Take the present frame (IKError: a bone is nowhere in it)."""
+        evaluated: Any = armature_object.evaluated_get(bpy.context.view_layer.depsgraph)
+        bones: Any = armature_object.pose.bones if armature_object.pose else ()
+        for bone in bones:
+            values = [*bone.location, *getattr(bone, rotation_channel(bone.rotation_mode)[0])]
+            self._channels[bone.name].append(np.array(values))
+        lost = [name for name, own in self._channels.items() if not np.isfinite(own[-1]).all()]
+        if lost:
+            raise IKError(
+                "bones of {armature!r} have a location or rotation that is not a number in frame "
+                "{frame}: {lost}. Look at their keys there",
+                armature=armature_object.name,
+                frame=frame,
+                lost=listed(lost),
+            )
+        world = np.array(evaluated.matrix_world)
+        entries: Any = settings_of(armature_object).effectors
+        for row in self._rows:
+            entry = entries[row]
+            matrix = world @ np.array(evaluated.pose.bones[entry.bone].matrix)
+            if not np.isfinite(matrix).all() or np.linalg.norm(matrix[:3, :3], axis=0).min() <= NO_SCALE:
+                raise IKError(
+                    "bone {bone!r} of {armature!r} is nowhere, or scaled to nothing, in frame {frame}: "
+                    "leave that frame out, or look at the keys of the bone and its parents",
+                    bone=entry.bone,
+                    armature=armature_object.name,
+                    frame=frame,
+                )
+            self._world[row].append(unrolled(entry, matrix))
+            self._above[row].append(world_from_basis(entry.target))
+
+    def pose_keys(self, armature_object: Object) -> list[ChannelKeys]:
+        """The keys of the recording."""
+        bones: Any = armature_object.pose.bones if armature_object.pose else {}
+        keys: list[ChannelKeys] = []
+        for name in self._bones:
+            values = np.stack(self._channels[name])
+            keys += bone_keys(name, "location", values[:, :3])
+            keys += bone_keys(name, rotation_channel(bones[name].rotation_mode)[0], values[:, 3:])
+        return keys
+
+    def keys(self, armature_object: Object, row: int) -> list[ChannelKeys]:
+        """The keys of the target of an effector: at its bone, turned as its bone."""
+        entry: Any = settings_of(armature_object).effectors[row]
+        target, world, above = entry.target, np.stack(self._world[row]), np.stack(self._above[row])
+        places = points_of(np.linalg.inv(above).astype(np.float64), points_of(world, entry.point))
+        upright = np.stack([rotation_in(matrix) for matrix in above])
+        path, _ = rotation_channel(target.rotation_mode)
+        present = np.array(getattr(target, path), dtype=np.float64)
+        turns = rotations_in(
+            target.rotation_mode, np.swapaxes(upright, -1, -2) @ orientations(world), present
+        )
+        return [
+            ChannelKeys(name, index, column, GROUP)
+            for name, values in (("location", places), (path, turns))
+            for index, column in enumerate(np.asarray(values).T)
+        ]

@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Places of bones and objects at other frames than the present one, without going there.
+
+Two ways, which give the same:
+
+- by keys: where nothing but F-curves acts on a bone and on the object, the curves are evaluated and the pose
+  follows by forward kinematics. Blender is asked for values of curves alone, at any time.
+- by evaluation: constraints, drivers, NLA strips and bones as parents act only when Blender evaluates them. A
+  scene is made for a moment that holds the armature object alone; Blender evaluates there what the armature
+  depends on, and no mesh that it deforms. That scene's dependency graph is not the active one, so Blender
+  writes nothing back: the frame of the scene, values without keys and simulations stay as they are.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import bpy
+import numpy as np
+from bpy.types import Object
+
+from ...core.arrays import FloatArray
+from ...core.messages import Message
+from ...core.model.kinematics import joint_matrices
+from ..animation.fcurves import Channel, bone_path, is_muted, own_curves, rotation_channel
+from ..armature.armature import Armature, read_all
+from ..bake.frames import key_time
+from ..effectors.transforms import rotations_of
+from ..live.following import held
+
+SCENE: Final = ".Poise Trails"
+"""Name of the scene that is made for a moment."""
+
+_POSED: Final = ("location", "rotation", "scale", "rotation_mode", "bbone", "constraints")
+"""How paths of a bone's properties begin that move it."""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Where bones and targets are, in the world."""
+
+    bones: FloatArray
+    """Heads and tails, (F, b, 2, 3) [m]."""
+    targets: FloatArray
+    """(F, t, 3) [m]."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What is to be sampled."""
+
+    armature: Armature
+    bones: tuple[str, ...]
+    """(b,)."""
+    lengths: FloatArray
+    """Of these bones at rest, (b,) [m]."""
+    targets: tuple[str, ...]
+    """Names of objects, (t,)."""
+
+    def joints(self) -> list[int]:
+        """Indices of the bones, (b,)."""
+        return [self.armature.skeleton.index(bone) for bone in self.bones]
+
+    def ends(self, matrices: FloatArray) -> FloatArray:
+        """Heads and tails (..., b, 2, 3) of the bones, whose matrices are (..., b, 4, 4)."""
+        heads = matrices[..., :3, 3]
+        return np.stack([heads, heads + matrices[..., :3, 1] * self.lengths[:, None]], axis=-2)
+
+    def shown(self, armature_object: Object, depsgraph: Any) -> Ends:
+        """Where they are in a depsgraph at its frame, F = 1."""
+        posed: Any = armature_object.evaluated_get(depsgraph)
+        world = np.array(posed.matrix_world, dtype=np.float64)
+        bones = [posed.pose.bones[bone].matrix for bone in self.bones]
+        matrices = world @ np.array(bones, dtype=np.float64).reshape(-1, 4, 4)
+        objects: Any = bpy.data.objects
+        places = [objects[name].evaluated_get(depsgraph).matrix_world.translation for name in self.targets]
+        return Ends(self.ends(matrices)[None], np.array(places, dtype=np.float64).reshape(1, -1, 3))
+
+
+# By keys
+
+
+def moved_by_others(armature_object: Object, bones: Iterable[str]) -> str:
+    """Say what but keys moves bones, their parents or the object, in words; empty if nothing does."""
+    chain: set[str] = set()
+    pose: Any = armature_object.pose
+    for name in bones:
+        chain.update([name, *(above.name for above in pose.bones[name].parent_recursive)])
+    for name in sorted(chain):
+        for constraint in pose.bones[name].constraints:
+            if _may_act(armature_object, constraint):
+                return Message(
+                    "{name} has the constraint {constraint!r}", name=name, constraint=constraint.name
+                )
+    if reaching := next((b.name for b in pose.bones for c in b.constraints if _moves_parents(c)), ""):
+        return Message("{bone} has inverse kinematics of Blender", bone=reaching)
+    for curve in _drivers(armature_object):
+        for name in chain:
+            path = bone_path(name, "")
+            if curve.data_path.startswith(path) and curve.data_path[len(path) :].startswith(_POSED):
+                return Message("{name} has a driver", name=name)
+    return object_moved_by_others(armature_object)
+
+
+def _moves_parents(constraint: Any) -> bool:
+    return constraint.type in {'IK', 'SPLINE_IK'} and _may_act(constraint.id_data, constraint)
+
+
+def _may_act(owner: Object, constraint: Any) -> bool:
+    """Whether a constraint acts at present or is switched on at some frame."""
+    if not constraint.mute and constraint.influence > 0.0:
+        return True
+    animation = owner.animation_data
+    path = constraint.path_from_id()
+    curves = [*own_curves(owner), *((c.data_path, 0) for c in (animation.drivers if animation else ()))]
+    return any(of.startswith(path) for of, _ in curves)
+
+
+def _drivers(owner: Any) -> list[Any]:
+    animation = owner.animation_data
+    return [] if animation is None else [curve for curve in animation.drivers if not curve.mute]
+
+
+def object_moved_by_others(obj: Object) -> str:
+    """Say what but keys moves an object or its parents, in words; empty if nothing does."""
+    animation: Any = obj.animation_data
+    if any(_may_act(obj, constraint) for constraint in obj.constraints):
+        return Message("{obj} has constraints", obj=obj.name)
+    if any(not curve.data_path.startswith("pose.bones") for curve in _drivers(obj)):
+        return Message("{obj} has drivers", obj=obj.name)
+    if animation is not None and animation.use_nla and len(animation.nla_tracks):
+        return Message("{obj} plays NLA strips", obj=obj.name)
+    if obj.rigid_body is not None:
+        return Message("{obj} is a rigid body", obj=obj.name)
+    if obj.parent is None:
+        return ""
+    return (
+        Message("{obj} has a bone as its parent", obj=obj.name)
+        if obj.parent_type != 'OBJECT'
+        else object_moved_by_others(obj.parent)
+    )
+
+
+def frame_times(frames: Sequence[int]) -> FloatArray:
+    """Times at which F-curves are evaluated at frames (F,) of the scene."""
+    return np.asarray(frames, dtype=np.float64) * key_time()
+
+
+@dataclass
+class Curves:
+    """Values of the F-curves of an object at frames."""
+
+    values: dict[Channel, FloatArray]
+    """Channel -> (F,)."""
+    frames: int
+
+    @classmethod
+    def of(cls, obj: Object, times: FloatArray, *, whole: bool = True) -> "Curves":
+        """Evaluate the curves of an object's own action; with `whole` those of its bones as well."""
+        moments = times.tolist()
+        found = {
+            channel: np.array([curve.evaluate(moment) for moment in moments])
+            for channel, curve in own_curves(obj).items()
+            if (whole or not channel[0].startswith("pose.bones"))
+            and not is_muted(curve)
+            and not curve.is_empty
+        }
+        return cls(found, len(moments))
+
+    def over(self, path: str, present: Any) -> FloatArray:
+        """Values (F, k) of a property that has its present values (k,) where it has no curve."""
+        values = np.tile(np.array(present, dtype=np.float64), (self.frames, 1))
+        for index in range(values.shape[1]):
+            if (own := self.values.get((path, index))) is not None:
+                values[:, index] = own
+        return values
+
+
+def world_from_object(obj: Any, times: FloatArray, curves: Curves | None = None) -> FloatArray:
+    """Return world_from_object at times, (F, 4, 4) [m], of an object that nothing but keys moves."""
+    curves = curves or Curves.of(obj, times, whole=False)
+    mode = obj.rotation_mode
+    name = rotation_channel(mode)[0]
+    deltas = {
+        "rotation_quaternion": ("delta_rotation_quaternion", mode),
+        "rotation_euler": ("delta_rotation_euler", mode),
+        # Angle and axis have no delta of their own.
+        "rotation_axis_angle": ("delta_rotation_euler", ""),
+    }
+    delta, delta_mode = deltas[name]
+    linear = rotations_of(curves.over(name, getattr(obj, name)), mode)
+    if delta_mode:
+        linear = rotations_of(curves.over(delta, getattr(obj, delta)), delta_mode) @ linear
+    scale = curves.over("scale", obj.scale) * curves.over("delta_scale", obj.delta_scale)
+    basis = np.zeros((len(times), 4, 4))
+    basis[:, :3, :3] = linear * scale[:, None, :]
+    basis[:, :3, 3] = curves.over("location", obj.location) + curves.over(
+        "delta_location", obj.delta_location
+    )
+    basis[:, 3, 3] = 1.0
+    if obj.parent is None:
+        return basis
+    return (
+        world_from_object(obj.parent, times) @ np.array(obj.matrix_parent_inverse, dtype=np.float64) @ basis
+    )
+
+
+def sample_keys(armature_object: Object, sampled: Sampled, frames: Sequence[int], curves: Curves) -> Ends:
+    """Places at frames (F,) by keys alone, of what nothing else moves.
+
+    Args:
+        armature_object: The armature object.
+        sampled: What is to be sampled.
+        frames: Of the scene, (F,).
+        curves: Of the armature object at these frames.
+    """
+    times = frame_times(frames)
+    world = world_from_object(armature_object, times, curves)
+    objects: Any = bpy.data.objects
+    targets = [world_from_object(objects[name], times)[:, :3, 3] for name in sampled.targets]
+    places = np.stack(targets, axis=1) if targets else np.zeros((len(times), 0, 3))
+    if not sampled.bones:
+        return Ends(np.zeros((len(times), 0, 2, 3)), places)
+    matrices = _posed_by_keys(armature_object, sampled.armature, curves)[:, sampled.joints()]
+    return Ends(sampled.ends(world[:, None] @ matrices), places)
+
+
+def _posed_by_keys(armature_object: Object, armature: Armature, curves: Curves) -> FloatArray:
+    """Return armature_from_joint at the frames of the curves, (F, n, 4, 4) [m]."""
+    names, modes = armature.skeleton.names, armature.rotation_modes
+    pose: Any = armature_object.pose
+    rows = {name: row for row, name in enumerate(pose.bones.keys())}
+    order = [rows[name] for name in names]
+    kinds = ("location", "scale", "rotation_euler", "rotation_quaternion", "rotation_axis_angle")
+    values = {
+        kind: np.tile(
+            read_all(pose.bones, kind, 4 if kind.endswith(("quaternion", "angle")) else 3)[order],
+            (curves.frames, 1, 1),
+        )
+        for kind in kinds
+    }
+    joint_of = {bone_path(name, kind): (joint, kind) for joint, name in enumerate(names) for kind in kinds}
+    for (path, index), own in curves.values.items():
+        if (found := joint_of.get(path)) is not None:
+            values[found[1]][:, found[0], index] = own
+    values["location"][:, armature.connected] = 0.0  # Blender leaves it out
+    linear = np.empty((curves.frames, len(names), 3, 3))
+    for mode in set(modes):
+        joints = [joint for joint, own in enumerate(modes) if own == mode]
+        turns = values[rotation_channel(mode)[0]][:, joints]
+        linear[:, joints] = rotations_of(turns.reshape(-1, turns.shape[-1]), mode).reshape(
+            *turns.shape[:2], 3, 3
+        )
+    linear *= values["scale"][..., None, :]
+    return joint_matrices(armature.skeleton, values["location"], linear)
+
+
+# By evaluation
+
+
+def sample_evaluated(
+    armature_object: Object, sampled: Sampled, frames: Sequence[int]
+) -> tuple[Ends, frozenset[int]]:
+    """Places at frames (F,) as Blender evaluates them, and session uids of all on which they depend.
+
+    Raises:
+        RuntimeError: Blender does not let a scene be made at present, as while it draws.
+    """
+    render = bpy.context.scene.render
+    scene: Any = bpy.data.scenes.new(SCENE)
+    try:
+        for name in ("fps", "fps_base", "frame_map_old", "frame_map_new"):
+            setattr(scene.render, name, getattr(render, name))
+        for name in dict.fromkeys([armature_object.name, *sampled.targets]):
+            scene.collection.objects.link(bpy.data.objects[name])
+        found: list[Ends] = []
+        with held(armature_object):  # the handler of live mode is called there, too
+            for frame in frames:
+                scene.frame_set(frame)
+                found.append(sampled.shown(armature_object, scene.view_layers[0].depsgraph))
+        graph = scene.view_layers[0].depsgraph
+        blocks = frozenset(block.original.session_uid for block in graph.ids if block.original != scene)
+    finally:
+        bpy.data.scenes.remove(scene)
+    return Ends(
+        *(np.concatenate([getattr(own, name) for own in found]) for name in ("bones", "targets"))
+    ), blocks

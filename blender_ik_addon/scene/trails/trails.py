@@ -1,0 +1,534 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Trails and ghosts of one armature object: what has one, what is known of it, and when it is sampled again.
+
+A trail shows what plays. With Live on the body follows its targets, so an effector with a target has the
+trail of the target; ghosts, and trails of bones without a target, are then known at frames that were shown,
+as Live solved them there. Otherwise the trail is that of the bone.
+
+What is known of a frame stays as long as the values of all F-curves at that frame are the same, and what has
+no keys is. So a key that is moved costs the frames up to the next keys. Where constraints, drivers or NLA
+strips act, a change of anything else on which they depend makes all frames unknown.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, Final
+
+import bpy
+import numpy as np
+import numpy.typing as npt
+from bpy.types import Depsgraph, Object
+
+from ...core import IKError
+from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.character.roles import Role
+from ..animation.fcurves import Channel, bone_path, driven_channels, own_curves
+from ..armature.armature import read_armature
+from ..armature.role_table import read_character
+from ..bake.frames import key_time
+from ..effectors.effectors import label_of, target_of
+from ..kinds.kinds import KINDS, asked_of
+from ..live.drag_anchors import limbs_and_hips
+from ..properties.settings import settings_of
+from .sampling import (
+    Curves,
+    Ends,
+    Sampled,
+    frame_times,
+    moved_by_others,
+    object_moved_by_others,
+    sample_evaluated,
+    sample_keys,
+)
+
+AT_ONCE: Final = 24
+"""Frames that are sampled by keys in one go, also some beyond what is shown, which come next when it
+plays."""
+EVALUATED_AT_ONCE: Final = 8
+"""Frames that are evaluated in one go: Blender draws nothing meanwhile."""
+
+_PLACED: Final = (
+    *("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale"),
+    *("delta_location", "delta_rotation_euler", "delta_rotation_quaternion", "delta_scale"),
+)
+
+
+class Source(Enum):
+    """Where places at other frames come from."""
+
+    KEYS = auto()
+    EVALUATED = auto()
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """Something that has a trail."""
+
+    name: str
+    """Of the effector, or of the bone."""
+    bone: str
+    effector: int = -1
+    """Place in the list of the effector; -1 for none."""
+    target: str = ""
+    """Name of the object whose trail it is; empty where it is that of the bone."""
+
+
+@dataclass(frozen=True)
+class Trail:
+    """Where something is at frames."""
+
+    of: Tracked
+    frames: IntArray
+    """Rising, those that are known, (m,)."""
+    places: FloatArray
+    """(m, 3) [m]."""
+    keyed: BoolArray
+    """Which of these frames have keys, (m,)."""
+
+
+@dataclass(frozen=True)
+class Ghost:
+    """The body at another frame."""
+
+    frame: int
+    bones: FloatArray
+    """Heads and tails, (b, 2, 3) [m]."""
+
+
+@dataclass(frozen=True)
+class _Signature:
+    """On what places depend."""
+
+    still: bytes
+    """What has no keys."""
+    at: dict[int, bytes]
+    """Frame -> values of the F-curves."""
+
+
+@dataclass
+class Trails:
+    """What is known of the trails of an armature object. It may be thrown away at any time."""
+
+    uid: int
+    """Session uid of the armature object."""
+    version: int = 0
+    """Rises when something else is to be drawn."""
+    tracked: tuple[Tracked, ...] = ()
+    problem: str = ""
+    """Why there are no trails, in words; empty if there are."""
+    why_evaluated: str = ""
+    """What but keys moves the bones; empty where keys alone do."""
+    _sampled: Sampled | None = None
+    _structure: tuple[Any, ...] = ()
+    _bone_source: Source | None = Source.KEYS
+    """None: bones are known at frames that were shown."""
+    _target_source: Source = Source.KEYS
+    _known: dict[int, Ends] = field(default_factory=dict)
+    _signature: _Signature = field(default_factory=lambda: _Signature(b"", {}))
+    _keys: dict[Tracked, IntArray] = field(default_factory=dict)
+    _pose_keys: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    _depends_on: frozenset[int] = frozenset()
+    """Session uids of what was evaluated."""
+    _pose: bytes = b""
+    """Channels of all bones when an update was looked at last."""
+    _edited: bool = True
+    """Whether bones or settings may be others."""
+    _animated: bool = True
+    """Whether keys or values without keys may be others."""
+
+    # What has changed
+
+    def note(self, depsgraph: Depsgraph, *, new_frame: bool = False) -> bool:
+        """Note what an update of the scene has changed; whether that may concern the trails.
+
+        With a new frame everything is updated that is animated: then keys and bones alone count, which may
+        have been changed just before.
+        """
+        armature_object = self._object()
+        if armature_object is None:
+            return False
+        data: Any = armature_object.data
+        concerned = False
+        updates: Any = depsgraph.updates
+        for update in updates:
+            block, uid = update.id.original, update.id.original.session_uid
+            if uid == data.session_uid:
+                self._edited = concerned = True
+            elif isinstance(block, bpy.types.Action):
+                self._animated = concerned = True
+                if self._plays_strips(block):
+                    self.forget()
+            elif new_frame:
+                continue
+            elif uid == self.uid:
+                self._edited = self._animated = concerned = True
+                pose = _pose_values(armature_object)
+                moved, self._pose = pose != self._pose, pose
+                if self.is_evaluated and update.is_updated_geometry and not moved:
+                    self.forget()  # neither bones nor keys: a constraint, a property that drives, ...
+            elif isinstance(block, Object) and (update.is_updated_transform or update.is_updated_geometry):
+                self._animated = concerned = True
+                if self.is_evaluated and uid in self._depends_on:
+                    self.forget()
+        return concerned
+
+    def forget(self) -> None:
+        """Let nothing be known, as after undo or where what cannot be compared has changed."""
+        self._known.clear()
+        self._edited = self._animated = True
+        self.version += 1
+
+    @property
+    def is_old(self) -> bool:
+        """Whether it is to be refreshed."""
+        armature_object, objects = self._object(), bpy.data.objects
+        if armature_object is None:
+            return False
+        self._edited |= self._structure[:1] != (settings_of(armature_object).live,)
+        self._edited |= self._sampled is not None and any(t not in objects for t in self._sampled.targets)
+        return self._edited or self._animated
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether Blender has to evaluate other frames."""
+        return Source.EVALUATED in (self._bone_source, self._target_source)
+
+    def _plays_strips(self, action: Any) -> bool:
+        """Whether what was evaluated plays an action in NLA strips, whose values are not compared."""
+        owners = (obj for obj in bpy.data.objects if obj.session_uid in self._depends_on)
+        tracks = (track for obj in owners if obj.animation_data for track in obj.animation_data.nla_tracks)
+        return any(strip.action == action for track in tracks for strip in track.strips)
+
+    def _object(self) -> Any:
+        return next((obj for obj in bpy.data.objects if obj.session_uid == self.uid), None)
+
+    def refresh(self) -> None:
+        """Read again what may have changed, and forget the frames at which something has."""
+        armature_object = self._object()
+        if armature_object is None or not self.is_old:
+            return
+        if self._edited:
+            structure = _structure(armature_object)
+            if structure != self._structure or self.problem:
+                self._structure = structure
+                self._known.clear()
+                self.version += 1
+                try:
+                    self._read(armature_object)
+                    self.problem = ""
+                except IKError as error:
+                    self.tracked, self._sampled, self.problem = (), None, error.message
+            else:
+                self._find_sources(armature_object)
+        self._edited = self._animated = False
+        if self._sampled is None:
+            return
+        self._pose = _pose_values(armature_object)
+        signature, _ = self._sign(armature_object, sorted(self._known))
+        if signature.still != self._signature.still:
+            gone = set(self._known)
+        else:
+            gone = {frame for frame, own in signature.at.items() if own != self._signature.at.get(frame)}
+        for frame in gone:
+            del self._known[frame]
+        self._signature = _Signature(
+            signature.still, {f: own for f, own in signature.at.items() if f not in gone}
+        )
+        self._read_keys(armature_object)
+        self.version += 1
+
+    def _read(self, armature_object: Object) -> None:
+        """Read the bones and what has a trail (IKError: the armature cannot be posed)."""
+        armature = read_armature(armature_object)
+        skeleton = armature.skeleton
+        character, _ = read_character(armature_object, skeleton)
+        self.tracked = tuple(_tracked(armature_object)) or tuple(
+            Tracked(skeleton.names[joint], skeleton.names[joint])
+            for joint in dict.fromkeys(
+                [
+                    *(joint for joint, _ in limbs_and_hips(armature_object, skeleton)),
+                    *(
+                        j
+                        for f in range(len(character.figures))
+                        for j in character.joints_of(Role.HEAD, figure=f)
+                    ),
+                ]
+            )
+        )
+        data: Any = armature_object.data
+        body = [choice.name for choice in character.choices]
+        body = body or [bone.name for bone in data.bones if bone.use_deform] or list(skeleton.names)
+        bones = tuple(dict.fromkeys([*(own.bone for own in self.tracked), *body]))
+        lengths = np.array([data.bones[bone].length for bone in bones])
+        targets = tuple(dict.fromkeys(own.target for own in self.tracked if own.target))
+        self._sampled = Sampled(armature, bones, lengths, targets)
+        self._find_sources(armature_object)
+
+    def _find_sources(self, armature_object: Object) -> None:
+        if self._sampled is None:
+            return
+        objects: Any = bpy.data.objects
+        others = [why for name in self._sampled.targets if (why := object_moved_by_others(objects[name]))]
+        target_source = Source.EVALUATED if others else Source.KEYS
+        bone_source: Source | None = None
+        self.why_evaluated = ""
+        if not settings_of(armature_object).live:
+            self.why_evaluated = moved_by_others(armature_object, self._sampled.bones)
+            bone_source = Source.EVALUATED if self.why_evaluated else Source.KEYS
+        if (bone_source, target_source) != (self._bone_source, self._target_source):
+            self._bone_source, self._target_source, self._depends_on = bone_source, target_source, frozenset()
+            self._known.clear()
+
+    def _sign(
+        self, armature_object: Object, frames: Sequence[int]
+    ) -> tuple[_Signature, dict[Object, Curves]]:
+        """On what the places at frames depend, and curves that were evaluated for that, by object."""
+        assert self._sampled is not None
+        objects: Any = bpy.data.objects
+        times = frame_times(frames)
+        owners: dict[Any, None] = {}
+        live = self._bone_source is None
+        own = [*(objects[name] for name in self._sampled.targets), *([] if live else [armature_object])]
+        if self.is_evaluated:
+            own += [obj for obj in bpy.data.objects if obj.session_uid in self._depends_on]
+        for obj in own:
+            while obj is not None:
+                owners.setdefault(obj)
+                obj = obj.parent
+        still: list[bytes] = []
+        values: list[FloatArray] = []
+        found: dict[Object, Curves] = {}
+        for obj in owners:
+            posed = obj == armature_object and not live
+            curves = Curves.of(obj, times, whole=posed or (obj != armature_object and self.is_evaluated))
+            found[obj] = curves
+            values += curves.values.values()
+            still.append(repr(sorted(curves.values)).encode())
+            decided = {*curves.values, *driven_channels(obj), *_in_strips(obj)}
+            still += [_unkeyed(obj, decided), np.array(obj.matrix_parent_inverse).tobytes()]
+            if posed:
+                still.append(_unkeyed_pose(obj, decided))
+        rows = np.stack(values, axis=1) if values else np.zeros((len(times), 0))
+        at = {frame: row.tobytes() for frame, row in zip(frames, rows, strict=True)}
+        return _Signature(b"".join(still), at), found
+
+    def _read_keys(self, armature_object: Object) -> None:
+        """Read at which frames there are keys."""
+        objects: Any = bpy.data.objects
+        pose: Any = armature_object.pose
+        by_bone: dict[str, set[int]] = {}
+        name_of = {bone_path(bone.name, ""): bone.name for bone in pose.bones}
+        if self._bone_source is not None:
+            for (path, _), curve in own_curves(armature_object).items():
+                if (bone := name_of.get(path[: path.rfind(".") + 1])) is not None:
+                    by_bone.setdefault(bone, set()).update(_frames_of(curve))
+        by_target: dict[str, set[int]] = {}
+        for name in self._sampled.targets if self._sampled else ():
+            curves = own_curves(objects[name]).items()
+            by_target[name] = {f for (path, _), own in curves if path in _PLACED for f in _frames_of(own)}
+        for own in self.tracked:
+            if own.target:
+                found = by_target[own.target]
+            else:
+                chain = [own.bone, *(above.name for above in pose.bones[own.bone].parent_recursive)]
+                found = set().union(*(by_bone.get(bone, set()) for bone in chain))
+            self._keys[own] = np.array(sorted(found), dtype=np.int64)
+        every = set().union(*by_bone.values(), *by_target.values())
+        self._pose_keys = np.array(sorted(every), dtype=np.int64)
+
+    # What is known
+
+    def missing(self, frames: Iterable[int]) -> list[int]:
+        """Which of some frames are to be sampled."""
+        if self._sampled is None:
+            return []
+        if self._bone_source is None and not self._sampled.targets:
+            return []
+        return [frame for frame in frames if frame not in self._known]
+
+    def may_be_filled(self, *, is_busy: bool) -> bool:
+        """Whether frames can be sampled now; what is evaluated waits while a tool runs or it plays."""
+        return not (is_busy and self.is_evaluated)
+
+    def fill(self, frames: Sequence[int], now: int) -> None:
+        """Sample some of the frames that are not known, those nearest to the present one first."""
+        armature_object = self._object()
+        self.refresh()
+        if armature_object is None or self._sampled is None:
+            return
+        missing = sorted(self.missing(frames), key=lambda frame: abs(frame - now))
+        chosen = sorted(missing[: EVALUATED_AT_ONCE if self.is_evaluated else AT_ONCE])
+        if not chosen:
+            return
+        signature, curves = self._sign(armature_object, chosen)
+        for frame, own in zip(chosen, self._sample(armature_object, chosen, curves), strict=True):
+            self._known[frame] = own
+        if self.is_evaluated:
+            signature, _ = self._sign(armature_object, chosen)  # what it depends on is known now
+        self._signature = _Signature(signature.still, self._signature.at | signature.at)
+        self.version += 1
+
+    def _sample(
+        self, armature_object: Object, frames: list[int], curves: Mapping[Object, Curves]
+    ) -> list[Ends]:
+        assert self._sampled is not None
+        sampled = self._sampled
+        if self._bone_source is None:
+            sampled = Sampled(sampled.armature, (), np.zeros(0), sampled.targets)
+        if self.is_evaluated:
+            found, blocks = sample_evaluated(armature_object, sampled, frames)
+            self._depends_on |= blocks
+        else:
+            own = curves.get(armature_object) or Curves.of(armature_object, frame_times(frames), whole=False)
+            found = sample_keys(armature_object, sampled, frames, own)
+        bones = found.bones
+        if self._bone_source is None:
+            bones = np.full((len(frames), len(self._sampled.bones), 2, 3), np.nan)
+        return [Ends(bones[row], found.targets[row]) for row in range(len(frames))]
+
+    def note_shown(self, depsgraph: Depsgraph, frame: int) -> None:
+        """Note where Blender shows bones at the present frame, if that is the only way to know."""
+        armature_object = self._object()
+        if self._bone_source is not None or self._sampled is None or armature_object is None:
+            return
+        shown = self._sampled.shown(armature_object, depsgraph)
+        known = self._known.get(frame)
+        if known is None and self._sampled.targets:
+            return  # when the targets are
+        if known is None or not np.array_equal(known.bones, shown.bones[0]):
+            self._known[frame] = Ends(shown.bones[0], shown.targets[0] if known is None else known.targets)
+            self._signature.at.setdefault(frame, b"")
+            self.version += 1
+
+    # What is drawn
+
+    def body_at(self, frame: int) -> FloatArray | None:
+        """Heads and tails of the body's bones at a frame, (b, 2, 3) [m]; None where that is not known."""
+        known = self._known.get(frame)
+        return None if known is None else known.bones
+
+    def trails(self, first: int, last: int) -> list[Trail]:
+        """Trails from one frame to another, as far as they are known."""
+        frames = np.array([f for f in range(first, last + 1) if f in self._known], dtype=np.int64)
+        if self._sampled is None or not len(frames):
+            return []
+        known = [self._known[frame] for frame in frames.tolist()]
+        bones = np.stack([own.bones[:, 0] for own in known])
+        targets = np.stack([own.targets for own in known])
+        found: list[Trail] = []
+        for own in self.tracked:
+            if own.target:
+                places = targets[:, self._sampled.targets.index(own.target)]
+            else:
+                places = bones[:, self._sampled.bones.index(own.bone)]
+            here = np.isfinite(places).all(axis=1)
+            keyed = np.isin(frames, self._keys.get(own, ()))
+            found.append(Trail(own, frames[here], places[here], keyed[here]))
+        return found
+
+    def ghosts(self, first: int, last: int, now: int, count: int) -> list[Ghost]:
+        """Ghosts of the key poses nearest to the present frame, so many on each side, as far as known."""
+        keys = self._pose_keys[(self._pose_keys >= first) & (self._pose_keys <= last)]
+        before, after = keys[keys < now], keys[keys > now]
+        chosen = [*before[len(before) - min(count, len(before)) :].tolist(), *after[:count].tolist()]
+        known = [(frame, self._known[frame].bones) for frame in chosen if frame in self._known]
+        return [Ghost(frame, bones) for frame, bones in known if np.isfinite(bones).all()]
+
+
+def _tracked(armature_object: Object) -> Iterable[Tracked]:
+    """Give what has a trail by the effectors: each bone that is to be at a place, once."""
+    settings, seen = settings_of(armature_object), set[str]()
+    data: Any = armature_object.data
+    for row, entry in enumerate(settings.effectors):
+        placed = KINDS[entry.kind].pinnable and asked_of(entry).position
+        if not placed or entry.bone not in data.bones or entry.bone in seen:
+            continue
+        seen.add(entry.bone)
+        target = target_of(entry)
+        reaches = settings.live and entry.enabled and entry.state == 'REACH'
+        own = target.name if reaches and target is not None and not entry.target_bone else ""
+        yield Tracked(label_of(entry, row), entry.bone, row, own)
+
+
+def _structure(armature_object: Object) -> tuple[Any, ...]:
+    """What has a trail depends on this."""
+    settings = settings_of(armature_object)
+    data: Any = armature_object.data
+    pose: Any = armature_object.pose
+    modes = np.empty(len(pose.bones) if pose else 0, dtype=np.int32)
+    if len(modes):
+        pose.bones.foreach_get("rotation_mode", modes)
+    rest = np.empty((len(data.bones), 16), dtype=np.float32)
+    data.bones.foreach_get("matrix_local", rest.reshape(-1))
+    return (
+        settings.live,
+        data.session_uid,
+        data.is_editmode,
+        data.pose_position,
+        tuple(data.bones.keys()),
+        modes.tobytes(),
+        rest.tobytes(),
+        tuple((row.bone, row.role) for row in settings.roles),
+        tuple(_tracked(armature_object)),
+    )
+
+
+def _frames_of(curve: Any) -> list[int]:
+    """Whole frames of the scene nearest to the keys of a curve."""
+    points = np.empty((len(curve.keyframe_points), 2), dtype=np.float32)
+    curve.keyframe_points.foreach_get("co", points.reshape(-1))
+    return np.round(points[:, 0] / key_time()).astype(np.int64).tolist()
+
+
+def _in_strips(obj: Any) -> Iterator[Channel]:
+    """Give the channels that NLA strips of an object play."""
+    tracks = obj.animation_data.nla_tracks if obj.animation_data else ()
+    for strip in (strip for track in tracks for strip in track.strips):
+        yield from own_curves(obj, strip.name)
+
+
+def _unkeyed(obj: Any, decided: Collection[Channel]) -> bytes:
+    """Values of an object's place that nothing decides but the user."""
+    values = [
+        value
+        for path in _PLACED
+        for index, value in enumerate(getattr(obj, path))
+        if (path, index) not in decided
+    ]
+    return np.array(values).tobytes() + obj.rotation_mode.encode()
+
+
+def _pose_arrays(armature_object: Any) -> dict[str, npt.NDArray[np.float32]]:
+    bones = armature_object.pose.bones
+    widths = {
+        "location": 3,
+        "scale": 3,
+        "rotation_euler": 3,
+        "rotation_quaternion": 4,
+        "rotation_axis_angle": 4,
+    }
+    found: dict[str, npt.NDArray[np.float32]] = {}
+    for name, width in widths.items():
+        found[name] = np.empty((len(bones), width), dtype=np.float32)
+        bones.foreach_get(name, found[name].reshape(-1))
+    return found
+
+
+def _pose_values(armature_object: Any) -> bytes:
+    """Channels of all bones."""
+    if armature_object.pose is None:
+        return b""
+    return b"".join(values.tobytes() for values in _pose_arrays(armature_object).values())
+
+
+def _unkeyed_pose(armature_object: Any, decided: Iterable[Channel]) -> bytes:
+    """Channels of bones that nothing decides but the user."""
+    arrays, rows = _pose_arrays(armature_object), {}
+    for row, name in enumerate(armature_object.pose.bones.keys()):
+        rows[bpy.utils.escape_identifier(name)] = row
+    for path, index in decided:
+        bone, _, name = path.removeprefix('pose.bones["').rpartition('"].')
+        if bone in rows and name in arrays and index < arrays[name].shape[1]:
+            arrays[name][rows[bone], index] = 0.0
+    return b"".join(values.tobytes() for values in arrays.values())

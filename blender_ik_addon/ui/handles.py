@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Handles: the points of effectors in the viewport can be clicked and dragged, in Object and in Pose Mode.
+
+The overlay draws the points. One gizmo stands for all of them: Blender asks it what is under the mouse before
+anything else may have the event. A handle means the target of its effector, so it is chosen by selecting the
+target, and moved by Blender's own tools, with their keys, numbers, snapping and auto-key. In Pose Mode these
+would move bones: there the target is the active object for as long as the tool runs.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import bpy
+import numpy as np
+from bpy.types import Context, Event, Gizmo, GizmoGroup, KeyMap, Macro, Object, Operator
+
+from ..core.errors import IKError
+from ..core.messages import Joined, Message
+from ..scene import posing
+from ..scene.effectors.effectors import label_of, present_state, target_of
+from ..scene.matching.snapping import obstacle_of
+from ..scene.properties.settings import settings_of
+from ..scene.translations import translated
+from . import overlay
+from .acting import (
+    EffectorOperator,
+    choice,
+    context_armature,
+    refuse,
+    require_armature,
+    select_only,
+    show_effector,
+)
+from .preferences import look
+
+TIMER_SECONDS: Final = 0.02
+"""Pause between two looks whether the tool that moves a handle still runs [s]."""
+WAITING: Final = ('TIMER', 'MOUSEMOVE', 'INBETWEEN_MOUSEMOVE', 'LEFTMOUSE')
+"""Events between the two clicks of a double-click."""
+TOOLS: Final = ('POISE_OT_move_handle', 'POISE_OT_turn_handle')
+"""The tools that move handles."""
+
+
+def handle_at(context: Context, mouse: Any) -> int:
+    """Place in the list of the effector whose handle is under the mouse (2,) [pixels]; -1 for none."""
+    places, effectors = overlay.handles_in(context)
+    if not len(effectors):
+        return -1
+    distances = np.linalg.norm(places - np.asarray(mouse, dtype=np.float64), axis=1)
+    distances = np.where(np.isnan(distances), np.inf, distances)
+    nearest = int(distances.argmin())
+    return int(effectors[nearest]) if distances[nearest] <= _radius(context) else -1
+
+
+def _radius(context: Context) -> float:
+    """How far from its middle a handle is still meant [pixels]."""
+    return 0.5 * look(context).handle_size * context.preferences.system.ui_scale
+
+
+class POISE_GT_handles(Gizmo):
+    """What is under the mouse, and rings about handles that are chosen."""
+
+    bl_idname = "POISE_GT_handles"
+    under: int
+    """Place in the list of the effector whose handle is under the mouse; -1 for none."""
+
+    def setup(self) -> None:
+        """Nothing is under the mouse at first."""
+        self.under = -1
+
+    def test_select(self, context: Context, location: Any) -> int:
+        """Return which handle is under the mouse; -1 for none."""
+        self.under = handle_at(context, location)
+        return self.under
+
+    def draw(self, context: Context) -> None:
+        """Draw a ring about handles whose target is selected, and about that under the mouse."""
+        armature = context_armature(context)
+        if armature is None:
+            return
+        entries = settings_of(armature).effectors
+        theme: Any = context.preferences.themes[0]
+        chosen, hover = theme.view_3d.object_active, theme.user_interface.gizmo_hi
+        colours: dict[int, tuple[float, ...]] = {
+            row: (*chosen[:3], 1.0) for row, entry in enumerate(entries) if _is_chosen(context, entry)
+        }
+        if self.is_highlight and self.under >= 0:
+            colours[self.under] = (*hover[:3], 1.0)
+        if not colours:
+            return
+        places, effectors = overlay.handles_in(context)
+        rows = [row for row, effector in enumerate(effectors.tolist()) if effector in colours]
+        rings = [colours[int(effectors[row])] for row in rows]
+        overlay.draw_rings(context, places[rows], rings, _radius(context))
+
+
+def _is_chosen(context: Context, entry: Any) -> bool:
+    """Whether the target of an effector is selected."""
+    target = target_of(entry)
+    return target is not None and target.select_get(view_layer=context.view_layer)
+
+
+class POISE_GGT_handles(GizmoGroup):
+    """The handles of the figure that is shown."""
+
+    bl_idname = "POISE_GGT_handles"
+    bl_label = "Poise Handles"
+    bl_space_type = 'VIEW_3D'
+    bl_region_type = 'WINDOW'
+    bl_options: ClassVar = {'PERSISTENT'}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        armature = context_armature(context)
+        return (
+            armature is not None
+            and context.mode in {'OBJECT', 'POSE'}
+            and bool(settings_of(armature).effectors)
+        )
+
+    @classmethod
+    def setup_keymap(cls, keyconfig: Any) -> KeyMap:
+        """Keys that count while a handle is under the mouse."""
+        keymap = keyconfig.keymaps.new(name=cls.bl_label, space_type='VIEW_3D', region_type='WINDOW')
+        for item in list(keymap.keymap_items):  # those of before the extension was switched off
+            keymap.keymap_items.remove(item)
+        for action, key, value, shift in (
+            ('PRESS', 'LEFTMOUSE', 'PRESS', False),
+            ('PRESS', 'LEFTMOUSE', 'PRESS', True),
+            ('MOVE', 'G', 'PRESS', False),
+            ('TURN', 'R', 'PRESS', False),
+        ):
+            item = keymap.keymap_items.new("poise.handle", key, value, shift=shift)
+            properties: Any = item.properties
+            properties.action = action
+        return keymap
+
+    def setup(self, context: Context) -> None:
+        """One gizmo stands for all handles."""
+        self.gizmos.new(POISE_GT_handles.bl_idname)
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """What was active and selected beside the targets that are moved, by name."""
+
+    active: str
+    selected: tuple[str, ...]
+
+    @classmethod
+    def taken(cls, context: Context, targets: set[Object], active: Object) -> "_Selection":
+        """Deselect all but some targets and make one of them active; return what was."""
+        view_layer: Any = context.view_layer
+        was = view_layer.objects.active
+        others = [own for own in view_layer.objects if own not in targets and own.select_get()]
+        for own in others:
+            own.select_set(False)
+        view_layer.objects.active = active
+        return cls("" if was is None else was.name, tuple(own.name for own in others))
+
+    def restore(self, context: Context) -> None:
+        """Make active and selected what was; targets stay selected."""
+        objects: Any = context.view_layer.objects
+        for name in self.selected:
+            if (found := objects.get(name)) is not None:
+                found.select_set(True)
+        if (active := objects.get(self.active)) is not None:
+            objects.active = active
+
+
+_before: list[_Selection] = []
+"""What was selected in Pose Mode before the tool that is running; none where nothing is to be put back."""
+
+
+_hidden: list[str] = []
+"""Targets that were hidden (H) and are shown while the tool runs: Blender's tools move what is selected."""
+
+
+def _show(context: Context, target: Object) -> None:
+    """Show a target for as long as the tool runs, if only it itself is hidden."""
+    if target.hide_get(view_layer=context.view_layer):
+        target.hide_set(False, view_layer=context.view_layer)
+        _hidden.append(target.name)
+        context.view_layer.update()
+
+
+def _put_back(context: Context) -> None:
+    while _before:
+        _before.pop().restore(context)
+    while _hidden:
+        if (target := context.view_layer.objects.get(_hidden.pop())) is not None:
+            target.hide_set(True, view_layer=context.view_layer)
+
+
+class POISE_OT_handle(EffectorOperator, label="Handle"):
+    """Click to choose the handle's effector, drag to move its target, double-click to pin or free it"""
+
+    bl_options: ClassVar = {'INTERNAL', 'BLOCKING'}
+
+    action: choice(
+        "What is done with the handle under the mouse",
+        ('PRESS', "Press", "Choose it when the mouse is released, move it when the mouse is dragged"),
+        ('MOVE', "Move", "Move it"),
+        ('TURN', "Turn", "Turn it"),
+    )
+
+    _index: int
+    _timer: Any
+    _moves: bool
+    """Whether the tool that moves it was begun."""
+    _again_until: float
+    """Until when a second click makes two of it [s]; 0 before the first one."""
+
+    @staticmethod
+    def _under(context: Context, event: Event) -> int:
+        region: Any = context.region
+        return handle_at(context, (event.mouse_x - region.x, event.mouse_y - region.y))
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        self._index, self._timer, self._moves, self._again_until = (
+            self._under(context, event),
+            None,
+            False,
+            0.0,
+        )
+        if self._index < 0:
+            return {'PASS_THROUGH'}
+        armature = require_armature(context)
+        is_chosen = _is_chosen(context, settings_of(armature).effectors[self._index])
+        if self.action != 'PRESS' and context.mode == 'OBJECT' and is_chosen:
+            return {'PASS_THROUGH'}  # Blender's own keys move what is selected
+        try:
+            if self.action != 'PRESS':
+                return self._move(context, armature)
+        except IKError as error:
+            return refuse(self, error)
+        context.window_manager.modal_handler_add(self)
+        return {'RUNNING_MODAL'}
+
+    def modal(self, context: Context, event: Event) -> set[str]:
+        window: Any = context.window
+        if self._moves:
+            if any(tool.bl_idname in TOOLS for tool in window.modal_operators):
+                return {'PASS_THROUGH'}
+            self.cancel(context)  # where the tool was cancelled nobody else has put the selection back
+            return {'FINISHED'}
+        if self._again_until:
+            return self._second_click(context, event)
+        if event.type in {'ESC', 'RIGHTMOUSE'}:
+            return {'CANCELLED'}
+        if event.type == 'LEFTMOUSE' and event.value == 'RELEASE':
+            self._choose(context, require_armature(context), extend=event.shift)
+            bpy.ops.ed.undo_push(message=translated(Message("Choose Handle")))
+            self._again_until = time.monotonic() + 1e-3 * context.preferences.inputs.mouse_double_click_time
+            self._timer = context.window_manager.event_timer_add(TIMER_SECONDS, window=window)
+            return {'RUNNING_MODAL'}
+        way = (event.mouse_x - event.mouse_prev_press_x, event.mouse_y - event.mouse_prev_press_y)
+        inputs, scale = context.preferences.inputs, context.preferences.system.ui_scale
+        if max(map(abs, way)) < inputs.drag_threshold_mouse * scale:
+            return {'RUNNING_MODAL'}
+        try:
+            return self._move(context, require_armature(context), release_confirm=True)
+        except IKError as error:
+            return refuse(self, error)
+
+    def cancel(self, context: Context) -> None:
+        """Put the selection back; Blender calls this too, when another file is opened."""
+        _put_back(context)
+        if self._timer is not None:
+            context.window_manager.event_timer_remove(self._timer)
+            self._timer = None
+
+    def _choose(self, context: Context, armature: Object, *, extend: bool) -> None:
+        """Make the effector the active one of the list, and select its target; `extend`: beside others."""
+        settings = settings_of(armature)
+        target = target_of(settings.effectors[self._index])
+        if target is not None and target.visible_get(view_layer=context.view_layer):
+            chosen = target.select_get()
+            if not extend:
+                for other in targets_of(armature):
+                    other.select_set(False)
+                if context.mode == 'OBJECT':
+                    select_only(context, target)
+            target.select_set(not (extend and chosen))
+            if context.mode == 'OBJECT' and target.select_get():
+                context.view_layer.objects.active = target
+        settings.active_effector = self._index
+        show_effector(context, armature, self._index)
+
+    def _move(self, context: Context, armature: Object, *, release_confirm: bool = False) -> set[str]:
+        """Begin to move the handle, or to turn it, and with it the others that are chosen."""
+        entries = settings_of(armature).effectors
+        entry = entries[self._index]
+        target = target_of(entry)
+        if target is None:
+            return self._drag_bone(context, entry.bone, release_confirm)
+        _show(context, target)
+        if why := obstacle_of(armature, entry, moved=True, keyed=False):
+            _put_back(context)
+            raise IKError("{effector}: {why}", effector=label_of(entry, self._index), why=why)
+        if not _is_chosen(context, entry):
+            self._choose(context, armature, extend=False)
+        if not self._moves and self.action != 'PRESS':
+            context.window_manager.modal_handler_add(self)
+        if context.mode == 'POSE':
+            _before.append(_Selection.taken(context, targets_of(armature), target))
+        else:
+            context.view_layer.objects.active = target
+        show_effector(context, armature, self._index)
+        self._moves = True
+        self._timer = context.window_manager.event_timer_add(TIMER_SECONDS, window=context.window)
+        operators: Any = bpy.ops
+        tools = operators.poise
+        if self.action == 'TURN':
+            tools.turn_handle('INVOKE_DEFAULT')
+        else:
+            tools.move_handle('INVOKE_DEFAULT', TRANSFORM_OT_translate={"release_confirm": release_confirm})
+        return {'RUNNING_MODAL'}
+
+    def _drag_bone(self, context: Context, bone: str, release_confirm: bool) -> set[str]:
+        """Drag the bone itself, where it has no target that could be moved."""
+        if context.mode != 'POSE':
+            raise IKError(
+                "{bone} has no target to be moved: drag it in Pose Mode, or make targets", bone=bone
+            )
+        operators: Any = bpy.ops
+        operators.poise.drag('INVOKE_DEFAULT', bone=bone, release_confirm=release_confirm)
+        return {'FINISHED'}
+
+    def _second_click(self, context: Context, event: Event) -> set[str]:
+        """Pin the handle or free it if it is clicked again; all else goes on as if nobody waited for that."""
+        again = event.type == 'LEFTMOUSE' and event.value in {'PRESS', 'DOUBLE_CLICK'}
+        if not again and (time.monotonic() < self._again_until) and event.type in WAITING:
+            return {'PASS_THROUGH'}
+        self.cancel(context)
+        if not again or self._under(context, event) != self._index:
+            return {'FINISHED', 'PASS_THROUGH'}
+        armature = require_armature(context)
+        entry = settings_of(armature).effectors[self._index]
+        state = 'REACH' if present_state(armature, entry) == 'PIN' else 'PIN'
+        try:
+            posing.set_state(armature, self._index, state)
+        except IKError as error:
+            return refuse(self, error)
+        bpy.ops.ed.undo_push(message=translated(Message("Set State")))
+        now = Message("Pin") if state == 'PIN' else Message("Reach")
+        self.tell(Joined(": ", (label_of(entry, self._index), now)))
+        return {'FINISHED'}
+
+
+def targets_of(armature: Object) -> set[Object]:
+    """The targets of an armature's effectors."""
+    targets = (target_of(entry) for entry in settings_of(armature).effectors)
+    return {target for target in targets if target is not None}
+
+
+class POISE_OT_handle_end(Operator):
+    """Go back to what was active before a handle was moved"""
+
+    bl_idname = "poise.handle_end"
+    bl_label = "End Handle"
+    bl_options: ClassVar = {'INTERNAL'}
+
+    def execute(self, context: Context) -> set[str]:
+        _put_back(context)
+        return {'FINISHED'}
+
+
+class POISE_OT_move_handle(Macro):
+    """Move the target of a handle"""
+
+    bl_idname = "poise.move_handle"
+    bl_label = "Move Handle"
+    bl_options: ClassVar = {'UNDO', 'BLOCKING', 'INTERNAL'}
+
+
+class POISE_OT_turn_handle(Macro):
+    """Turn the target of a handle"""
+
+    bl_idname = "poise.turn_handle"
+    bl_label = "Turn Handle"
+    bl_options: ClassVar = {'UNDO', 'BLOCKING', 'INTERNAL'}
+
+
+CLASSES = (
+    POISE_OT_handle,
+    POISE_OT_handle_end,
+    POISE_OT_move_handle,
+    POISE_OT_turn_handle,
+    POISE_GT_handles,
+    POISE_GGT_handles,
+)
+_register_classes, _unregister_classes = bpy.utils.register_classes_factory(CLASSES)
+
+
+def register() -> None:
+    """Add operators and gizmos; the steps of a tool are moving, and then going back to what was active."""
+    _register_classes()
+    for tool, step in ((POISE_OT_move_handle, "translate"), (POISE_OT_turn_handle, "rotate")):
+        steps: Any = tool
+        steps.define(f"TRANSFORM_OT_{step}")
+        steps.define("POISE_OT_handle_end")
+
+
+def unregister() -> None:
+    """Take them away."""
+    _before.clear()
+    _hidden.clear()
+    _unregister_classes()

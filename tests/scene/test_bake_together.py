@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several characters in one bake, also where their targets are each other's bones."""
+
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+
+from blender_ik_addon import cli
+from blender_ik_addon.cli.exit_codes import Exit
+from blender_ik_addon.core import IKError
+from blender_ik_addon.scene import posing
+
+from . import builders
+from .records import action_record, pose_record
+
+FRAMES = range(1, 6)
+
+
+def arm(name: str, x: float) -> Any:
+    """Four bones beside others, whose tip reaches for a place of its own."""
+    armature: Any = builders.chain(4, 0.3, name=name)
+    armature.poise.move_root = False
+    armature.location.x = x
+    bpy.context.view_layer.update()
+    armature.poise.effectors[posing.add_effector(armature, "bone.003")].kind = 'POSITION'
+    return armature
+
+
+@pytest.fixture
+def pair() -> tuple[Any, Any]:
+    """Two arms: the tip of the first follows an empty that moves, the second the tip of the first."""
+    first, second = arm("first", 0.0), arm("second", 0.5)
+    target = first.poise.effectors[0].target
+    for frame, place in ((1, (0.3, 0.2, 0.7)), (5, (0.2, -0.3, 0.6))):
+        target.location = place
+        target.keyframe_insert("location", frame=frame)
+    follow(second, first)
+    scene: Any = bpy.context.scene
+    scene.frame_start, scene.frame_end = FRAMES[0], FRAMES[-1]
+    scene.frame_set(1)
+    return first, second
+
+
+def follow(armature: Any, other: Any, bone: str = "bone.003") -> None:
+    entry = armature.poise.effectors[0]
+    entry.target, entry.target_bone = other, bone
+
+
+def apart(first: Any, second: Any) -> float:
+    """Largest distance of the tips over the frames, measured without the add-on."""
+    found: list[float] = []
+    for frame in FRAMES:
+        bpy.context.scene.frame_set(frame)
+        tips = [own.matrix_world @ own.pose.bones["bone.003"].head for own in (first, second)]
+        found.append((tips[0] - tips[1]).length)
+    return max(found)
+
+
+@pytest.mark.parametrize("way", ["script", "operator", "command line"])
+def test_whom_others_follow_is_baked_first(pair: tuple[Any, Any], way: str):
+    first, second = pair
+    if way == "script":
+        reports = posing.bake_together([second, first], FRAMES)
+        assert [report.action for report in reports] == ["second Poise Bake", "first Poise Bake"]
+    elif way == "operator":
+        for own in pair:
+            own.select_set(True)
+        bpy.context.view_layer.objects.active = second
+        assert bpy.ops.poise.bake(together=True) == {'FINISHED'}
+    else:
+        assert cli.run(["bake", "--armature", "second", "--with", "first", "--quiet"]) == Exit.REACHED
+    assert apart(*pair) < 5e-4
+
+
+def test_targets_that_are_each_others_bones_are_baked_until_they_rest(pair: tuple[Any, Any]):
+    first, second = pair
+    entry = first.poise.effectors[posing.add_effector(first, "bone.002")]
+    entry.kind, entry.target, entry.target_bone, entry.priority = 'POSITION', second, "bone.002", 1
+    first.poise.effectors[0].weight = 2.0
+    ends = posing.bake_together(pair, FRAMES)
+    assert apart(*pair) < 5e-4
+    again = posing.bake_together(pair, FRAMES)
+    for one, other in zip(ends, again, strict=True):
+        np.testing.assert_allclose(one.position_errors, other.position_errors, atol=2e-3)
+    for report in ends:
+        assert not any("come to rest" in note for note in report.notes), report.summary()
+
+
+@pytest.mark.parametrize("part", [0.3, 0.8])
+@pytest.mark.parametrize("to", ['ACTION', 'STRIP'])
+def test_one_cancel_puts_all_of_them_back(pair: tuple[Any, Any], part: float, to: str):
+    if to == 'STRIP':
+        posing.bake_together(pair, FRAMES, to=to)
+        bpy.context.scene.frame_set(1)
+    before = [(pose_record(own), own.animation_data and len(own.animation_data.nla_tracks)) for own in pair]
+    actions = sorted(action.name for action in bpy.data.actions)
+    job = posing.BakeJobs(pair, FRAMES, where={"place": to})
+    while job.progress < part and job.step():
+        pass
+    job.cancel()
+    after = [(pose_record(own), own.animation_data and len(own.animation_data.nla_tracks)) for own in pair]
+    assert after == before and sorted(action.name for action in bpy.data.actions) == actions
+    posing.bake_together(pair, FRAMES, to=to)
+
+
+def test_what_one_refuses_stops_all(pair: tuple[Any, Any]):
+    first, second = pair
+    bone = second.pose.bones["bone.001"]
+    for frame in (1, 3):
+        bone.rotation_quaternion.x = 0.1 * frame
+        bone.keyframe_insert("rotation_quaternion", frame=frame)
+    before = action_record(second)
+    with pytest.raises(IKError, match=r"would replace 2 keys of 'bone\.001'"):
+        posing.bake_together(pair, FRAMES)
+    assert first.animation_data is None and action_record(second) == before
+    with pytest.raises(IKError, match="give each character to bake once"):
+        posing.bake_together([first, first], FRAMES)
+    posing.bake_together(pair, FRAMES, replace=True)
