@@ -18,8 +18,6 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import bpy  # first: bmesh comes with it
-
-import bmesh  # isort: skip
 import numpy as np
 from mathutils import Euler, Matrix, Vector
 from PIL import Image, ImageDraw
@@ -27,16 +25,13 @@ from PIL import Image, ImageDraw
 from benchmarks.page import arguments, progress, publish
 from benchmarks.rigs import FloatArray, add_on
 from blender_ik_addon.scene import posing
-from examples.scenario import body_parts
+from examples.skinned_figure import coloured, skinned_figure
 
 SIZE: Final = (300, 380)  # Of a picture [pixels]
 COLUMNS: Final = 5
 SAMPLES: Final = 24  # Rays for a pixel
-VOXEL: Final = 0.014  # Of the skin [m]
 SEEN_FROM: Final = (-2.2, -4.0, 1.6)  # The camera looks this way at the middle of the figure [m]
 SEEN: Final = 2.7  # Height of what is seen [m]
-SKIN: Final = (0.80, 0.62, 0.50)
-GROUND: Final = (0.62, 0.66, 0.70)
 MARK: Final = (0.05, 0.35, 0.9)  # Of targets that were moved
 
 
@@ -103,63 +98,6 @@ class Figure(SimpleNamespace):
     """Lean of the trunk, and tilt of a foot that was not moved [rad]."""
 
 
-def skinned_figure() -> Any:
-    """Rigify's basic human with one skin, weighted by Blender, alone on a ground."""
-    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    bpy.ops.preferences.addon_enable(module="rigify")
-    bpy.ops.object.armature_basic_human_metarig_add()
-    figure = bpy.context.view_layer.objects.active
-    shape = bmesh.new()
-    for part in body_parts(figure):
-        world_from_bone = figure.data.bones[part.bone].matrix_local
-        ball = bmesh.new()
-        for centre, radius in zip(part.centres_bone, part.radii, strict=True):
-            place = world_from_bone @ Matrix.Translation(centre)
-            bmesh.ops.create_icosphere(ball, subdivisions=3, radius=float(radius), matrix=place)
-        hull = bmesh.ops.convex_hull(ball, input=list(ball.verts), use_existing_faces=False)
-        inside = {item for key in ("geom_interior", "geom_unused") for item in hull[key]}
-        lost: list[Any] = [item for item in inside if isinstance(item, bmesh.types.BMVert)]
-        bmesh.ops.delete(ball, geom=lost, context='VERTS')
-        piece = bpy.data.meshes.new("piece")
-        ball.to_mesh(piece)
-        ball.free()
-        shape.from_mesh(piece)
-        bpy.data.meshes.remove(piece)
-    mesh: Any = bpy.data.meshes.new("skin")
-    shape.to_mesh(mesh)
-    shape.free()
-    skin: Any = bpy.data.objects.new("skin", mesh)
-    bpy.context.scene.collection.objects.link(skin)
-    remesh = skin.modifiers.new("one", 'REMESH')
-    remesh.mode, remesh.voxel_size, remesh.use_smooth_shade = 'VOXEL', VOXEL, True
-    smooth = skin.modifiers.new("smooth", 'SMOOTH')
-    smooth.iterations = 6
-    whole = bpy.data.meshes.new_from_object(skin.evaluated_get(bpy.context.evaluated_depsgraph_get()))
-    skin.modifiers.clear()
-    skin.data = whole
-    whole.shade_smooth()
-    for bone in figure.data.bones:
-        bone.use_deform = not bone.name.startswith(("breast", "pelvis", "heel"))
-    for thing in (figure, skin):
-        thing.select_set(True)
-    bpy.ops.object.parent_set(type='ARMATURE_AUTO')
-    whole.materials.append(_material("skin", SKIN))
-    bpy.ops.mesh.primitive_plane_add(size=30.0)
-    bpy.context.object.data.materials.append(_material("ground", GROUND))
-    bpy.context.view_layer.objects.active = figure
-    return figure
-
-
-def _material(name: str, colour: tuple[float, float, float]) -> Any:
-    material: Any = bpy.data.materials.new(name)
-    if material.node_tree is None:  # always there from Blender 5.0 on
-        material.use_nodes = True
-    surface = material.node_tree.nodes["Principled BSDF"]
-    surface.inputs["Base Color"].default_value = (*colour, 1.0)
-    surface.inputs["Roughness"].default_value = 0.7
-    return material
-
-
 def light_up() -> None:
     """A camera, a sun and a pale sky."""
     scene: Any = bpy.context.scene
@@ -199,7 +137,7 @@ def moved(target: Any, move: Move) -> None:
 def mark(target: Any) -> None:
     """Show a target that was moved."""
     bpy.ops.mesh.primitive_uv_sphere_add(radius=0.035, location=target.matrix_world.translation)
-    bpy.context.object.data.materials.append(bpy.data.materials.get("mark") or _material("mark", MARK))
+    bpy.context.object.data.materials.append(bpy.data.materials.get("mark") or coloured("mark", MARK))
 
 
 def posed(pose: Pose) -> Figure:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every kind of effector on Rigify's basic human, solved once and drawn before and after: scripts/kinds.
 
-The feet hold their places, one effector of the kind pulls.
+Joints have the limits of Set Up Character, the feet hold their places, one effector of the kind pulls.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from benchmarks.page import arguments, measured, publish, stored
 from benchmarks.rigs import FloatArray, add_on, basic_human, ends
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS
+from examples.pictures import circles
+from examples.scenario import body_parts
 
 PAGE: Final = Path("docs/measured/kinds.md")
 IMAGES: Final = "../images/kinds"  # Folder of the pictures, which the manual shows as well, from the page
@@ -33,6 +35,8 @@ VIEWS: Final = {"front": (Vector((1.0, 0.0, 0.0)), Vector((0.0, 0.0, 1.0))),
 """Axes of the picture, to the right and up."""
 
 BEFORE, AFTER, TARGET, MARK = "#b9bec6", "#2b2d33", "#d1495b", "#1f77b4"
+SHADE, SKIN, EDGE = "#e3e6ea", "#d9b59a", "#7d5f4b"
+"""Colours of the body before, and after with its outlines."""
 PICTURE: Final = 3.4  # Width and height of a picture [inch], at 100 dots
 PLACE, TURN = 5e-4, radians(0.05)  # Errors up to which an effector is where it should be [m], [rad]
 TITLES: Final = {item[0]: (item[1], item[2]) for item in KIND_ITEMS}
@@ -42,6 +46,29 @@ def centre_of_mass(bones: FloatArray) -> FloatArray:
     """Of bones with masses by the cubes of their lengths, (3,)."""
     masses = np.linalg.norm(bones[:, 1] - bones[:, 0], axis=1) ** 3
     return masses @ bones.mean(axis=1) / masses.sum()
+
+
+def limited_human() -> Any:
+    """Rigify's basic human with the limits of Set Up Character, and an effector for each foot."""
+    figure = basic_human()
+    posing.setup_character(figure)
+    targets = [entry.target for entry in figure.poise.effectors]
+    figure.poise.effectors.clear()
+    for target in targets:
+        bpy.data.objects.remove(target)
+    for foot in ("foot.L", "foot.R"):
+        posing.add_effector(figure, foot, kind='BOTH')
+    return figure
+
+
+def body(figure: Any) -> list[tuple[FloatArray, FloatArray]]:
+    """Parts of the body as it is posed: centres of balls (k, 3) [m] and their radii (k,) [m]."""
+    posed = figure.pose.bones
+    found: list[tuple[FloatArray, FloatArray]] = []
+    for part in body_parts(figure):
+        world_from_bone = np.array(figure.matrix_world @ posed[part.bone].matrix)
+        found.append((part.centres_bone @ world_from_bone[:3, :3].T + world_from_bone[:3, 3], part.radii))
+    return found
 
 
 def prepare(figure: Any, step: dict[str, Any]) -> None:
@@ -65,9 +92,7 @@ class Shown:
     """
 
     def __init__(self, example: dict[str, Any]) -> None:
-        figure = basic_human()
-        for foot in ("foot.L", "foot.R"):
-            posing.add_effector(figure, foot, kind='BOTH')
+        figure = limited_human()
         for step in example.get("first", ()):
             prepare(figure, step)
         self.kind, self.shows = example["kind"], example["shows"]
@@ -84,9 +109,10 @@ class Shown:
             swung = Euler([radians(angle) for angle in example.get("turn", (0.0, 0.0, 0.0))]).to_matrix()
             entry.target.rotation_euler = (swung @ entry.target.rotation_euler.to_matrix()).to_euler()
         bpy.context.view_layer.update()
-        self.before = ends(figure)
+        self.before, self.body_before = ends(figure), body(figure)
         report = posing.solve_pose(figure)
-        self.after, entry = ends(figure), figure.poise.effectors[index]
+        self.after, self.body_after = ends(figure), body(figure)
+        entry = figure.poise.effectors[index]
         self.target = None if entry.target is None else np.array(entry.target.matrix_world)
         """Matrix of the target, (4, 4) [m]."""
         self.others = [np.array(other.target.location) for other in entry.others]
@@ -101,7 +127,7 @@ class Shown:
 
 
 def draw(shown: Shown, path: Path) -> None:
-    """Draw the figure before in grey and after in black, with the target in red."""
+    """Draw the body before in grey and after in the colour of skin, with the target in red."""
     right, up = (np.array(axis) for axis in VIEWS[shown.view])
 
     def flat(points: npt.ArrayLike) -> FloatArray:
@@ -111,9 +137,15 @@ def draw(shown: Shown, path: Path) -> None:
     axes = canvas.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
     axes.axhline(0.0, color="#e3e6ea", lw=1.0, zorder=0)
-    for bones, colour, width in ((shown.before, BEFORE, 2.6), (shown.after, AFTER, 2.0)):
-        for bone in flat(bones):
-            axes.plot(*bone.T, color=colour, lw=width, solid_capstyle="round")
+    ahead = np.cross(up, right)  # away from the eye: what is far is drawn first
+    for parts, colour, edge, above in (
+        (shown.body_before, SHADE, BEFORE, 1.0),
+        (shown.body_after, SKIN, EDGE, 2.0),
+    ):
+        for centres, radii in sorted(parts, key=lambda part: -float((part[0] @ ahead).mean())):
+            axes.fill(
+                *circles(flat(centres), radii).T, facecolor=colour, edgecolor=edge, lw=0.7, zorder=above
+            )
     for place in shown.others:
         axes.plot(*flat(place), "+", color=BEFORE, ms=12, mew=2.4, zorder=9)
     if shown.target is not None:
@@ -122,14 +154,14 @@ def draw(shown: Shown, path: Path) -> None:
         for bones, colour in ((shown.before, BEFORE), (shown.after, MARK)):
             centre = centre_of_mass(bones)
             fall = flat([centre, centre * [1.0, 1.0, 0.0]])
-            axes.plot(*fall.T, color=colour, lw=1.2, ls=":")
-            axes.plot(*fall[0], "o", color=colour, ms=7)
+            axes.plot(*fall.T, color=colour, lw=1.6, ls=":", zorder=8)
+            axes.plot(*fall[0], "o", color=colour, ms=7, zorder=8)
     seen = [*shown.before.reshape(-1, 3), *shown.after.reshape(-1, 3), *shown.others]
     if shown.target is not None:
         seen.append(shown.target[:3, 3])  # may be far from the figure, as when a bone points at it
     points = flat(np.array(seen))
     middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
-    half = 0.56 * np.ptp(points, axis=0).max()
+    half = 0.6 * np.ptp(points, axis=0).max()
     axes.set(
         xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half), aspect="equal"
     )

@@ -25,6 +25,7 @@ from benchmarks.rigs import add_on
 from blender_ik_addon.core import SolverOptions, Status
 from blender_ik_addon.core.character.roles import LimbKind
 from blender_ik_addon.core.engine.pops import pops_of
+from blender_ik_addon.core.io import read_bvh
 
 FRAMES: Final = 250  # Most frames of a clip
 
@@ -44,10 +45,9 @@ def found_clips(folder: Path, frames: int, only: str) -> Iterator[tuple[str, str
             remarks |= {Path(entry["file"]).name: entry.get("note", "") for entry in entries}
     sizes: dict[Path, tuple[int, int, float]] = {}
     for path in sorted(folder.rglob("*.bvh")):
-        text = path.read_text(encoding="utf-8", errors="replace")
-        count, step = (float(re.findall(rf"{key}:\s*(\S+)", text)[0]) for key in ("Frames", "Frame Time"))
-        if count >= LEAST_FRAMES and count * step <= LONGEST:
-            sizes[path] = len(re.findall(r"^\s*(?:ROOT|JOINT)\b", text, re.MULTILINE)), int(count), step
+        clip = read_bvh(path)
+        if len(clip.pose) >= LEAST_FRAMES and len(clip.pose) * clip.frame_time <= LONGEST:
+            sizes[path] = len(clip.skeleton), len(clip.pose), clip.frame_time
     for kind, pattern in KINDS.items():
         for path in sorted(sizes, key=lambda path: sizes[path], reverse=True):
             told = f"{path.stem.replace('_', ' ')} {remarks.get(path.name, '')}".lower()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The demo: a figure steps up to a table and reaches for a cup, run by scripts/demo."""
+"""The demo, a figure that reaches for a cup (scripts/demo), and a foot lock without Blender (foot_lock)."""

@@ -34,6 +34,8 @@ COLOURS = {
 """Of each effector, in both pictures."""
 BODY = {"L": (0.66, 0.70, 0.76), "R": (0.93, 0.86, 0.76), "": (0.86, 0.83, 0.79)}
 """The figure's left side is cool, its right side warm, so that limbs can be told apart."""
+LEAST = 1e-4
+"""Errors [mm], [°] below this are drawn as this: nobody tells them apart, and nothing has no logarithm."""
 INK, PAPER, FLOOR = "#2b2d33", "#ffffff", "#eef0f2"
 WOOD: Colour = (0.72, 0.55, 0.38)
 CUP: Colour = (0.80, 0.25, 0.20)
@@ -330,6 +332,11 @@ def draw_strip(
     figure.savefig(path, dpi=100)
 
 
+def _amount(value: float, _position: int) -> str:
+    """A figure of an axis as people write it."""
+    return f"under {LEAST:g}" if value <= LEAST else f"{value:g}"
+
+
 def draw_errors(
     path: Path,
     *,
@@ -357,8 +364,7 @@ def draw_errors(
             axes = grid[row, column]
             for name, line in zip(names, values.T, strict=True):
                 if not np.isnan(line).all():
-                    # Exactly nothing has no place on a logarithmic axis.
-                    axes.plot(frames, np.maximum(line, 1e-6), color=COLOURS[name], lw=1.3, label=name)
+                    axes.plot(frames, np.maximum(line, LEAST), color=COLOURS[name], lw=1.3, label=name)
             axes.axhline(limit, color=INK, lw=1.0, ls="--")
             axes.annotate(
                 f"limit {limit:g} {unit}",
@@ -370,6 +376,8 @@ def draw_errors(
                 color=INK,
             )
             axes.set_yscale("log")
+            axes.set_ylim(0.7 * LEAST, 2.0 * max(limit, *(np.nanmax(both[row]) for both in errors.values())))
+            axes.yaxis.set_major_formatter(_amount)
             axes.grid(True, which="major", color="#e3e6ea", lw=0.7)
             axes.set_axisbelow(True)
             for side in ("top", "right"):
