@@ -6,6 +6,7 @@
 #                                    .venv/core-1.26, the same with that numpy
 #   kernel_needs Haswell             prints what a processor must have to run this kernel of OpenBLAS
 #   check_environment                prints the python of .venv/check: ruff, pyright and all that they must see
+#   site_environment                 prints the python of .venv/site: mkdocs
 #   peers_environment                prints the python of .venv/peers: libraries that the bench compares with
 #   plot_environment                 prints the python of .venv/plot: numpy and matplotlib
 #   blender_environment 5.2          prints the python of .venv/blender-5.2: Blender as a module, tests, pictures
@@ -21,7 +22,9 @@ export OPENBLAS_NUM_THREADS=${OPENBLAS_NUM_THREADS:-1} OMP_NUM_THREADS=${OMP_NUM
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 ENVIRONMENTS=$ROOT/.venv
-TESTED_BLENDERS=(5.2 5.0 4.5) # newest first; 5.1 has pins too and can be asked for by name
+TESTED_BLENDERS=(5.2 5.0 4.5) # newest first
+KNOWN_BLENDERS=(5.2 5.1 5.0 4.5) # all that have pins
+KNOWN_NUMPYS=(1.26) # besides the newest
 
 # Nothing from the surroundings may leak into the environments, nor may anything fetch an interpreter.
 unset PYTHONHOME PYTHONPATH
@@ -215,18 +218,30 @@ core_environment() {
   local numpy=${1-} wanted python
   if [[ -z $numpy ]]; then
     python=$(newest_python)
-    make_environment core "$python" core.txt tests.txt
+    make_environment core "$python" core.txt tests.txt library.txt javascript.txt
   else
     wanted=$(numpy_python "$numpy")
     python=$(find_python "$wanted") || die "numpy $numpy is tested with Python $wanted, and none was found."
-    make_environment "core-$numpy" "$python" "core-$numpy.txt" tests.txt
+    make_environment "core-$numpy" "$python" "core-$numpy.txt" tests.txt library.txt javascript.txt
   fi
 }
 
 check_environment() {
   local python
   python=$(newest_python)
-  make_environment check "$python" core.txt tests.txt pictures.txt check.txt
+  make_environment check "$python" core.txt tests.txt javascript.txt pictures.txt check.txt
+}
+
+reference_environment() {
+  local python
+  python=$(newest_python)
+  make_environment reference "$python" core.txt reference.txt
+}
+
+site_environment() {
+  local python
+  python=$(newest_python)
+  make_environment site "$python" site.txt
 }
 
 plot_environment() {

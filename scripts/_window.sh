@@ -156,7 +156,8 @@ window_make_root() {
     mmdebstrap --mode=root --variant=apt --include="$(IFS=,; echo "${WINDOW_PACKAGES[*]},${WINDOW_EXTRAS[*]}")" \
       "${settings[@]}" --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
       --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-      --dpkgopt='path-exclude=/usr/share/locale/*' \
+      --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-include=/usr/share/locale/languages' \
+      --dpkgopt='path-include=/usr/share/locale/*/LC_MESSAGES/blender.mo' \
       "$release" "$WINDOW_ROOT" "deb [signed-by=$WINDOW_KEYRING] $mirror $release main" >"$WINDOW_ROOT.log" 2>&1
   ) 9>"$ENVIRONMENTS/window.lock" || {
     tail -n 5 "$WINDOW_ROOT.log" >&2

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from PIL import Image, ImageDraw, ImageGrab
 
-from tests.gui.figure import FIGURE, MODULE, ROOT, SET_UP, button
+from tests.gui.figure import FIGURE, IN_VIEW, MODULE, ROOT, SET_UP, button
 from tests.gui.window import Window
 
 SIZE: Final = (1280, 900)
@@ -51,8 +51,19 @@ FILM: Final = (
 FILM_STEPS: Final = 11
 """Frames from one of these places to the next."""
 
-PANELS: Final = ("Roles", "Limits", "Masses", "Solver", "Bake Range", "Diagnosis", "Overlay")
-"""What is below the panel Effectors."""
+PANELS: Final = (
+    "Bake",
+    "Recorded Motion",
+    "Presets and Mirror",
+    "Overlay",
+    "Roles",
+    "Limits",
+    "Advanced",
+    "Masses",
+    "Diagnosis",
+    "Solver",
+)
+"""What is below the panel Effectors, the last ones in Advanced; Bake is open at first, all others closed."""
 
 HEADER: Final = 26.2
 """From one header of the sidebar to the next [pixels]."""
@@ -82,6 +93,171 @@ for name, offset in {
 """
 
 
+THROW: Final = """
+bpy.context.scene.frame_end = 32
+throw = {
+    1: {},
+    9: {"hips": (-0.03, 0.05, -0.16), "hand.R": (0.10, 0.15, -0.30), "hand.L": (-0.10, -0.35, 0.10)},
+    17: {"hips": (0.0, -0.10, -0.10), "hand.R": (0.10, 0.05, 0.55), "hand.L": (-0.10, -0.30, 0.20),
+         "foot.L": (0.0, -0.35, 0.10)},
+    25: {"hips": (0.03, -0.30, -0.12), "hand.R": (0.30, -0.75, 0.20), "hand.L": (-0.05, -0.05, -0.25),
+         "foot.L": (0.0, -0.55, 0.0)},
+    32: {"hips": (0.02, -0.34, -0.16), "hand.R": (0.35, -0.70, -0.35), "hand.L": (0.0, -0.15, -0.15),
+         "foot.L": (0.0, -0.55, 0.0)},
+}
+was = {entry.name: target(entry.name).location.copy() for entry in figure().poise.effectors if entry.target}
+with bpy.context.temp_override(**in_view):
+    bpy.ops.poise.bend_limbs()
+    for frame, offsets in throw.items():
+        bpy.context.scene.frame_set(frame)
+        for name, offset in offsets.items():
+            target(name).location = was[name] + Vector(offset)
+        bpy.ops.poise.solve_pose()
+        bpy.ops.poise.key_pose()
+bpy.context.scene.frame_set(17)
+bpy.context.scene.poise_overlay.trails = bpy.context.scene.poise_overlay.ghosts = True
+"""
+"""A throw by five key poses of the bones, with its trails."""
+
+OPENED: Final = """
+from mathutils import Matrix
+
+def figure():
+    return bpy.data.objects["Figure"]
+
+view.view_perspective = 'ORTHO'
+space = area.spaces.active
+space.shading.color_type = 'MATERIAL'
+space.show_region_toolbar = space.show_region_ui = False
+space.show_gizmo_navigate = space.overlay.show_text = space.overlay.show_cursor = False
+space.overlay.show_relationship_lines = False
+view.view_rotation = Euler((math.radians(80.0), 0.0, math.radians(-40.0))).to_quaternion()
+view.view_location, view.view_distance = (0.0, -0.2, 0.88), 3.2
+
+def put(name, place, turn=0.0):
+    # A target is moved, and turned about the axis X of the world [degrees].
+    bpy.context.view_layer.update()
+    own = target(name) if name in figure().poise.effectors else bpy.data.objects[name]
+    turned = Matrix.Rotation(math.radians(turn), 4, 'X') @ own.matrix_world
+    turned.translation = place
+    own.matrix_world = turned
+    bpy.context.view_layer.update()
+
+def press(name, **options):
+    with bpy.context.temp_override(**in_view):
+        getattr(bpy.ops.poise, name)(**options)
+"""
+"""Names for what is done in a file of the tutorials."""
+
+PICK_UP: Final = (
+    "press('setup_character')\nfigure().poise.live = True",
+    """
+for side, name in ((1, 'hand.L'), (-1, 'hand.R')):
+    put(name, (side * 0.27, 0.0, 1.06))
+press('solve_pose')
+for name in ('hand.L', 'hand.R'):
+    figure().poise.active_effector = figure().poise.effectors.find(name)
+    press('keep_orientation')
+press('key_targets')
+""",
+    """
+bpy.context.scene.frame_set(18)
+for side, name in ((1, 'hand.L'), (-1, 'hand.R')):
+    put(name, (side * 0.21, -0.42, 0.26), turn=-35.0)
+put('head', target('head').matrix_world.translation, turn=20.0)
+press('solve_pose')
+press('key_targets')
+""",
+    """
+with bpy.context.temp_override(**in_view):
+    bpy.ops.object.select_all(action='DESELECT')
+box = bpy.data.objects['Box']
+for thing in (target('hand.L'), target('hand.R'), box):
+    thing.select_set(True)
+bpy.context.view_layer.objects.active = target('hand.L')
+press('hold_prop')
+bpy.context.scene.frame_set(22)
+box.keyframe_insert('location')
+bpy.context.scene.frame_set(44)
+box.location = (0.0, -0.42, 1.05)
+box.keyframe_insert('location')
+put('head', target('head').matrix_world.translation, turn=-20.0)
+press('solve_pose')
+press('key_targets')
+""",
+)
+"""The steps of the tutorial: the character is set up, stands, takes the box, and has lifted it."""
+
+SELECT: Final = """
+def select(*names):
+    # Objects and targets of effectors are selected in Object Mode, the last one active.
+    with bpy.context.temp_override(**in_view):
+        if bpy.context.mode != 'OBJECT':
+            bpy.ops.object.mode_set(mode='OBJECT')
+        bpy.ops.object.select_all(action='DESELECT')
+    for name in names:
+        own = target(name) if name in figure().poise.effectors else bpy.data.objects[name]
+        own.select_set(True)
+        bpy.context.view_layer.objects.active = own
+
+def shift(name, offset, turn=0.0):
+    # A target or an object is moved from where it is, and turned about the axis X of the world [degrees].
+    own = target(name) if name in figure().poise.effectors else bpy.data.objects[name]
+    put(name, own.matrix_world.translation + Vector(offset), turn)
+"""
+"""More names for what is done in a file of the tutorials."""
+
+WALK: Final = """
+view.view_rotation = Euler((math.radians(82.0), 0.0, math.radians(58.0))).to_quaternion()
+view.view_location, view.view_distance = (0.0, -1.05, 0.86), 3.6
+bpy.context.scene.poise_overlay.show = False
+"""
+"""The walker at the table, from the side and before him."""
+
+CUP_FRAMES: Final = (178, 204)
+"""In the clip: when the hand comes to rest beside the cup, and when it leaves."""
+
+CUP_OFFSET: Final = 0.155
+"""By how much the hand of the clip is beyond the cup [m]."""
+
+BAKED: Final = """
+with bpy.context.temp_override(**in_view):
+    bpy.ops.object.select_all(action='DESELECT')
+figure().poise.live = False
+press('bake')
+space.overlay.show_overlays = space.show_gizmo = False
+"""
+"""The shot is baked, and all that is not the character is hidden."""
+
+FILM_FRAMES: Final = range(1, 73, 2)
+"""Of the shot."""
+
+LOOP: Final = """
+scene = bpy.context.scene
+scene.frame_end = 49
+press('setup_character')
+figure().poise.live = True
+for side, name in ((1, 'hand.L'), (-1, 'hand.R')):
+    figure().poise.effectors[name].state = 'FOLLOW'
+press('natural')
+for frame in (1, 49):
+    scene.frame_set(frame)
+    press('key_targets')
+scene.frame_set(25)
+shift('hips', (0.07, 0.02, -0.03))
+shift('head', (0.0, 0.0, 0.0), 8.0)
+press('key_targets')
+figure().poise.bake_loop = True
+"""
+"""Two key poses, of which the first comes again at the end."""
+
+LOOP_FRAMES: Final = range(1, 49, 2)
+"""Of the loop, whose last frame is the first one again."""
+
+CLIP_FRAMES: Final = range(1, 141, 4)
+"""Of the clip: the way up to the table."""
+
+
 @dataclass
 class Studio:
     """The window, and what a picture is made with."""
@@ -91,6 +267,13 @@ class Studio:
     def stage(self, *more: str) -> None:
         """Make the figure anew, then what else a picture begins with."""
         self.run(FIGURE, STAGE, *more)
+
+    def open(self, sample: str) -> None:
+        """Open a file of the tutorials."""
+        path = ROOT / "dist" / "samples" / f"{sample}.blend"  # which scripts/samples has made
+        self.window.run(f"bpy.ops.wm.open_mainfile(filepath={str(path)!r}, load_ui=False)")
+        self.window.settle(6)
+        self.run(IN_VIEW, OPENED)
 
     def run(self, *code: str) -> None:
         """Execute statements in Blender, and let it draw what has become of it."""
@@ -111,12 +294,16 @@ class Studio:
         self.window.click(button(self.window, operator))
 
     def open_panels(self, *labels: str) -> None:
-        """Close the panel Effectors, then open others that are closed, by clicks on their headers."""
+        """Close the panels Effectors and Bake, then open others, by clicks on their headers."""
         x, y = button(self.window, "poise.add_effector", parts=(0.87,))  # in the first row below the header
-        self.window.click((x - 150.0, y + FIRST_ROW))
-        self.rest()
-        for label in sorted(labels, key=PANELS.index, reverse=True):  # those below stay where they are
-            self.window.click((x - 150.0, y + FIRST_ROW - HEADER * (1 + PANELS.index(label))))
+        rows = [-1, 0]  # from the list's own header down
+        # Panels within Advanced are there when that is open; else those below stay where they are.
+        advanced = PANELS.index("Advanced")
+        within = [PANELS.index(label) for label in labels if PANELS.index(label) > advanced]
+        rows += [advanced] if within else []
+        rows += sorted((PANELS.index(label) for label in labels), reverse=True)
+        for row in rows:
+            self.window.click((x - 150.0, y + FIRST_ROW - HEADER * (1 + row)))
             self.rest()
         self.window.move(self.bone("foot.R"))
 
@@ -217,6 +404,12 @@ def panel(studio: Studio) -> Image.Image:
     return studio.region(studio.screen(), "region")
 
 
+def german(studio: Studio) -> Image.Image:
+    """The same panel in German."""
+    studio.run("view_preferences = bpy.context.preferences.view", "view_preferences.language = 'de_DE'")
+    return panel(studio)
+
+
 def solve(studio: Studio) -> Image.Image:
     """Targets that have been moved, and the body when it has followed."""
     studio.stage(SET_UP, CROUCH)
@@ -267,6 +460,104 @@ def live(studio: Studio) -> Image.Image:
     return beside(before, after)
 
 
+def handles(studio: Studio) -> Image.Image:
+    """A hand that was dragged by its handle, which is chosen, and the mouse over the handle of the other."""
+    studio.stage(
+        SET_UP,
+        "figure().poise.live = True",
+        "space.show_gizmo, space.show_gizmo_navigate = True, False",
+        "with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.bend_limbs()",
+    )
+    x, y = studio.pixel("hand.L")
+    studio.window.move((x, y))
+    studio.window.settle(4)
+    studio.window.press()
+    studio.window.drag((x, y), (x - 60.0, y + 70.0), steps=16)
+    studio.window.release()
+    studio.rest()
+    place = studio.pixel("hand.R")
+    studio.window.move((place[0] + 12.0, place[1] + 12.0))
+    studio.window.move(place)
+    image = studio.around(with_mouse(studio.screen(), place, studio.window.size[1]), 560, 660)
+    studio.run("space.show_gizmo_navigate = True")
+    return image
+
+
+def trails(studio: Studio) -> Image.Image:
+    """Trails and ghosts of a throw, the mouse over a key of the hand."""
+    studio.stage(
+        SET_UP,
+        THROW,
+        "overlay = bpy.context.scene.poise_overlay",
+        "overlay.targets = overlay.priorities = overlay.limits = False",
+        "for entry in figure().poise.effectors:\n    entry.target.hide_set(True)",
+        "space.show_gizmo, space.show_gizmo_navigate = True, False",
+        "view.view_rotation = Euler((math.radians(82.0), 0.0, math.radians(62.0))).to_quaternion()",
+        "view.view_location, view.view_distance = (0.0, -0.25, 0.92), 3.0",
+    )
+    studio.rest()
+    state = f"sys.modules['{MODULE}.ui.trails']._state"
+    studio.run(f"trails = next(iter({state}.known.values())).trails(1, 32)")
+    hand = "next(trail for trail in trails if trail.of.bone == 'hand.R')"
+    place = studio.value(f"pixel({hand}.places[{hand}.frames.tolist().index(25)].tolist())")
+    studio.window.move((place[0] + 12.0, place[1] + 12.0))
+    studio.window.move((place[0], place[1]))
+    image = with_mouse(studio.screen(), (place[0], place[1]), studio.window.size[1])
+    studio.run("space.show_gizmo_navigate = True")
+    return studio.around(image, 760, 660)
+
+
+def feet(studio: Studio) -> Image.Image:
+    """A foot rolled back over the heel, as it stands, over the ball, and over the tip of the toes."""
+    studio.stage(
+        SET_UP,
+        "bpy.context.scene.poise_overlay.show = False",
+        "for entry in figure().poise.effectors:\n    entry.target.hide_set(True)",
+        "for bone in figure().pose.bones:\n"
+        "    (bone if hasattr(bone, 'select') else bone.bone).hide = bone.name.endswith('.R')",
+        "view.view_rotation = Euler((math.radians(89.0), 0.0, math.radians(90.0))).to_quaternion()",
+        "view.view_location, view.view_distance = (0.1, -0.06, 0.18), 0.75",
+        "with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.roll_feet()",
+    )
+    images: list[Image.Image] = []
+    for roll in (-30.0, 0.0, 40.0, 75.0):
+        studio.run(f"figure().poise.effectors['foot.L'].roll = math.radians({roll})")
+        studio.run("with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.solve_pose()")
+        images.append(studio.around(studio.screen(), 300, 400))
+    return beside(*images)
+
+
+def foot_rings(studio: Studio) -> Image.Image:
+    """A foot that stands, with its rings, and the same foot rolled by one of them."""
+    studio.stage(
+        SET_UP,
+        "figure().poise.live = True",
+        "space.show_gizmo, space.show_gizmo_navigate = True, False",
+        "overlay = bpy.context.scene.poise_overlay",
+        "overlay.priorities = overlay.limits = False",
+        "for entry in figure().poise.effectors:\n    entry.target.hide_set(True)",
+        "for bone in figure().pose.bones:\n"
+        "    (bone if hasattr(bone, 'select') else bone.bone).hide = bone.name.endswith('.R')",
+        "view.view_rotation = Euler((math.radians(70.0), 0.0, math.radians(60.0))).to_quaternion()",
+        "view.view_location, view.view_distance = (0.1, -0.04, 0.12), 0.7",
+        "with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.roll_feet()",
+        "figure().poise.active_effector = figure().poise.effectors.find('foot.L')",
+    )
+    studio.window.move((1.0, 1.0))
+    images = [studio.around(studio.screen(), 460, 460)]
+    start, end = (studio.value(f"on_ring('roll', {part})") for part in (0.7, 1.4))
+    studio.window.move((start[0], start[1]))
+    studio.window.settle(4)
+    studio.window.press()
+    studio.window.drag((start[0], start[1]), (end[0], end[1]), steps=12)
+    studio.rest()
+    place = (end[0], end[1])
+    images.append(studio.around(with_mouse(studio.screen(), place, studio.window.size[1]), 460, 460))
+    studio.window.release()
+    studio.run("space.show_gizmo_navigate = True")
+    return beside(*images)
+
+
 def pie(studio: Studio) -> Image.Image:
     """The pie menu, opened with V."""
     studio.stage(SET_UP, "select_bones('hand.L')")
@@ -287,6 +578,136 @@ def limits(studio: Studio) -> Image.Image:
     return studio.region(studio.screen(), "sidebar")
 
 
+def recorded(studio: Studio) -> Image.Image:
+    """Targets from an animation, and the panel for recorded motion."""
+    studio.open("clip")
+    studio.run(WALK, "bpy.context.scene.poise_overlay.show = True", "bpy.context.scene.frame_set(60)")
+    studio.run(
+        "view.view_location.x += 0.3", "press('targets_from_animation')", "bpy.context.scene.frame_set(60)"
+    )
+    studio.sidebar()
+    studio.open_panels("Recorded Motion")
+    return studio.region(studio.screen(), "region")
+
+
+def correct(studio: Studio) -> Image.Image:
+    """A frame of an animation as recorded, the target of a hand moved, and the body corrected."""
+    first, last = CUP_FRAMES
+    studio.open("clip")
+    studio.run(WALK, SELECT, f"press('targets_from_animation')\nbpy.context.scene.frame_set({first})")
+    studio.run("figure().poise.ease_in = figure().poise.ease_out = 30\nselect('hand.R')")
+    studio.run("view.view_location, view.view_distance = (0.0, -1.45, 1.1), 2.4")
+    images = [studio.around(studio.screen(), 340, 560)]
+    studio.run(f"shift('hand.R', (0.0, {CUP_OFFSET}, 0.0))")
+    images.append(studio.around(studio.screen(), 340, 560))
+    studio.run(
+        f"press('correct')\nbpy.context.scene.frame_set({last})\nshift('hand.R', (0.0, {CUP_OFFSET}, 0.0))\n"
+        f"press('correct')\npress('bake')\nbpy.context.scene.frame_set({first})\nselect('Cup')"
+    )
+    return beside(*images, studio.around(studio.screen(), 340, 560))
+
+
+def planted(studio: Studio) -> Image.Image:
+    """Feet that are pinned: as set up, the hips down and aside, and one foot a step ahead."""
+    studio.open("pick-up")
+    studio.run(SELECT, "bpy.data.objects.remove(bpy.data.objects['Box'])\npress('setup_character')")
+    studio.run("view.view_location, view.view_distance = (0.0, -0.1, 0.9), 3.0")
+    images = [studio.around(studio.screen(), 340, 620)]
+    for step in (
+        "shift('hips', (0.10, 0.0, -0.22))",
+        "shift('hips', (-0.10, -0.16, 0.08))\nshift('foot.L', (0.0, -0.45, 0.0))",
+    ):
+        studio.run(step, "press('solve_pose')")
+        images.append(studio.around(studio.screen(), 340, 620))
+    return beside(*images)
+
+
+def hold(studio: Studio) -> Image.Image:
+    """A box that two hands hold: before the belly, lifted, turned."""
+    studio.open("pick-up")
+    studio.run(SELECT, PICK_UP[0], "box = bpy.data.objects['Box']\nbox.location = (0.0, -0.42, 1.1)")
+    studio.run("view.view_location.z = 1.0")
+    studio.run(
+        "for side, name in ((1, 'hand.L'), (-1, 'hand.R')):\n"
+        "    put(name, (side * 0.21, -0.30, 1.1), turn=20.0)\n"
+        "press('solve_pose')\n"
+        "for name in ('hand.L', 'hand.R'):\n"
+        "    figure().poise.active_effector = figure().poise.effectors.find(name)\n"
+        "    press('keep_orientation')\n"
+        "select('Box', 'hand.L', 'hand.R')\n"
+        "press('hold_prop')\nselect('Box')"
+    )
+    images = [studio.around(studio.screen(), 340, 620)]
+    for step in (
+        "box.location = (0.0, -0.35, 1.75)",
+        "box.location = (0.12, -0.4, 1.3)\nbox.rotation_euler = (0.0, 0.5, 0.4)",
+    ):
+        studio.run(step)
+        studio.rest()
+        images.append(studio.around(studio.screen(), 340, 620))
+    return beside(*images)
+
+
+def look(studio: Studio) -> Image.Image:
+    """A head that looks at a box, wherever that is."""
+    studio.open("pick-up")
+    studio.run(SELECT, PICK_UP[0], "box = bpy.data.objects['Box']")
+    studio.run(
+        "head = figure().poise.effectors['head']\n"
+        "head.kind, head.axis, head.target = 'AIM', 'POS_Z', box\n"
+        "box.scale = (0.5, 0.5, 0.5)"
+    )
+    images: list[Image.Image] = []
+    for place in ((0.0, -0.6, 0.1), (-0.7, -0.3, 1.95), (0.75, -0.2, 1.1)):
+        studio.run(f"box.location = {place}", "bpy.context.view_layer.update()\npress('solve_pose')")
+        images.append(studio.around(studio.screen(), 340, 620))
+    return beside(*images)
+
+
+def misses(studio: Studio) -> Image.Image:
+    """A hand that feet hold back, one that the other hand holds back, and the same when the other follows."""
+    images: list[Image.Image] = []
+    for place, more in (
+        ((0.1, -0.2, 2.35), ""),
+        ((0.45, -1.1, 0.9), ""),
+        ((0.45, -1.1, 0.9), "figure().poise.effectors['hand.R'].state = 'FOLLOW'"),
+    ):
+        studio.open("pick-up")
+        studio.run(SELECT, "bpy.data.objects.remove(bpy.data.objects['Box'])\npress('setup_character')", more)
+        studio.run(
+            "bpy.context.scene.poise_overlay.limits = False",
+            "view.view_location, view.view_distance = (0.1, -0.3, 1.05), 3.4",
+            "view.view_rotation = Euler((math.radians(82.0), 0.0, math.radians(40.0))).to_quaternion()",
+        )
+        studio.run(f"put('hand.L', {place})\npress('solve_pose')")
+        images.append(studio.around(studio.screen(), 360, 620))
+    return beside(*images)
+
+
+def control_rig(studio: Studio) -> Image.Image:
+    """Rigify's generated human after Set Up Character, with the hips moved down."""
+    studio.stage("bpy.ops.object.mode_set(mode='OBJECT')")
+    studio.run("with bpy.context.temp_override(**in_view):\n    bpy.ops.pose.rigify_generate()")
+    studio.run(
+        "metarig = figure()\nrig = bpy.context.view_layer.objects.active\n"
+        "bpy.data.objects.remove(metarig)\nrig.name = 'metarig'\n",
+        SET_UP,
+        "figure().poise.live = True\ntarget('hips').location.z -= 0.25\nview.view_location.x += 0.3",
+    )
+    studio.sidebar()
+    return studio.region(studio.screen(), "region")
+
+
+def pick_up(studio: Studio) -> Image.Image:
+    """The key poses of the tutorial: as set up, standing, at the box, and with the box lifted."""
+    studio.open("pick-up")
+    images: list[Image.Image] = []
+    for step in PICK_UP:
+        studio.run(step)
+        images.append(studio.around(studio.screen(), 340, 620))
+    return beside(*images)
+
+
 def preferences(studio: Studio) -> Image.Image:
     """Colours, sizes and shortcuts."""
     studio.stage()
@@ -304,7 +725,31 @@ def preferences(studio: Studio) -> Image.Image:
 
 
 PICTURES: Final[dict[str, Callable[[Studio], Image.Image]]] = {
-    made.__name__: made for made in (setup, panel, solve, overlay, dragging, live, pie, limits, preferences)
+    made.__name__: made
+    for made in (
+        setup,
+        panel,
+        german,
+        solve,
+        overlay,
+        handles,
+        trails,
+        feet,
+        foot_rings,
+        dragging,
+        live,
+        pie,
+        limits,
+        recorded,
+        correct,
+        pick_up,
+        planted,
+        hold,
+        look,
+        misses,
+        control_rig,
+        preferences,
+    )
 }
 
 
@@ -326,6 +771,60 @@ def film(studio: Studio) -> list[Image.Image]:
                 frames.append(studio.around(with_mouse(studio.now(), place, studio.window.size[1]), 520, 640))
         studio.window.release()
     return frames
+
+
+def shot(studio: Studio) -> list[Image.Image]:
+    """The baked shot of the tutorial, played."""
+    studio.open("pick-up")
+    studio.run(*PICK_UP, BAKED)
+    frames: list[Image.Image] = []
+    for frame in FILM_FRAMES:
+        studio.run(f"bpy.context.scene.frame_set({frame})")
+        frames.append(studio.around(studio.now(), 400, 620))
+    return frames
+
+
+def loop(studio: Studio) -> list[Image.Image]:
+    """A loop of a figure that stands and shifts its weight, from two poses."""
+    studio.open("pick-up")
+    studio.run(SELECT, "bpy.data.objects.remove(bpy.data.objects['Box'])", LOOP, BAKED)
+    studio.run("view.view_rotation = Euler((math.radians(85.0), 0.0, math.radians(-12.0))).to_quaternion()")
+    frames: list[Image.Image] = []
+    for frame in LOOP_FRAMES:
+        studio.run(f"bpy.context.scene.frame_set({frame})")
+        frames.append(studio.around(studio.now(), 340, 600))
+    return frames
+
+
+def locked(studio: Studio) -> list[Image.Image]:
+    """The feet of a clip as recorded, and beside them locked."""
+    halves: list[list[Image.Image]] = []
+    for step in ("", "press('targets_from_animation')\npress('lock_contacts')\npress('bake')"):
+        studio.open("clip")
+        studio.run(
+            WALK,
+            step,
+            "for thing in bpy.data.objects:\n    thing.hide_set(thing.name not in {'Figure', 'skin'})",
+            "space.overlay.show_axis_x = space.overlay.show_axis_y = space.overlay.show_bones = False",
+            "space.show_gizmo = False",
+            "view.view_rotation = Euler((math.radians(78.0), 0.0, math.radians(70.0))).to_quaternion()",
+            "view.view_location, view.view_distance = (0.0, -0.62, 0.28), 3.3",
+        )
+        frames: list[Image.Image] = []
+        for frame in CLIP_FRAMES:
+            studio.run(f"bpy.context.scene.frame_set({frame})")
+            frames.append(studio.around(studio.now(), 380, 340))
+        halves.append(frames)
+    return [beside(*pair) for pair in zip(*halves, strict=True)]
+
+
+FILMS: Final[dict[str, Callable[[Studio], list[Image.Image]]]] = {
+    "drag": film,
+    "shot": shot,
+    "loop": loop,
+    "locked": locked,
+}
+"""Animated pictures."""
 
 
 def palette_of(images: Iterable[Image.Image], colours: int) -> Image.Image:
@@ -352,12 +851,14 @@ def save_picture(image: Image.Image, path: Path) -> None:
     print(f"{path.name}: {image.width} x {image.height}, {path.stat().st_size // 1024} KiB", flush=True)
 
 
-def save_film(frames: list[Image.Image], path: Path) -> None:
-    """Write an animated GIF with one palette for all frames."""
+def save_film(frames: list[Image.Image], path: Path, rest: float = REST_SECONDS) -> None:
+    """Write an animated GIF with one palette for all frames, the last one shown for so long [s]."""
     palette = palette_of(frames[:: max(1, len(frames) // 8)], FILM_COLOURS)
-    first, *rest = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames)
-    durations = [round(1000 * FRAME_SECONDS)] * len(rest) + [round(1000 * REST_SECONDS)]
-    first.save(path, save_all=True, append_images=rest, duration=durations, loop=0, optimize=True, disposal=1)
+    first, *others = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames)
+    durations = [round(1000 * FRAME_SECONDS)] * len(others) + [round(1000 * rest)]
+    first.save(
+        path, save_all=True, append_images=others, duration=durations, loop=0, optimize=True, disposal=1
+    )
     size = f"{first.width} x {first.height}, {path.stat().st_size // 1024} KiB"
     print(f"{path.name}: {len(frames)} frames, {size}", flush=True)
 
@@ -370,7 +871,7 @@ def main() -> None:
     parser.add_argument(
         "--output", type=Path, default=ROOT / "docs" / "images", help="folder for the pictures"
     )
-    names = [*PICTURES, "drag"]
+    names = [*PICTURES, *FILMS]
     parser.add_argument(
         "--only", action="append", choices=names, help="only this one; may be given several times"
     )
@@ -383,8 +884,9 @@ def main() -> None:
         )  # each begins with what Blender shows at its start
         try:
             studio = Studio(window)
-            if name == "drag":
-                save_film(film(studio), arguments.output / "drag.gif")
+            if name in FILMS:
+                rest = FRAME_SECONDS if name == "loop" else REST_SECONDS
+                save_film(FILMS[name](studio), arguments.output / f"{name}.gif", rest)
             else:
                 save_picture(PICTURES[name](studio), arguments.output / f"{name}.png")
         finally:
