@@ -95,19 +95,19 @@ def in_a_row(texts: Iterable[str], most: int) -> Message:
 
 def both(texts: Iterable[str]) -> Message:
     """Return texts with *and* between them."""
-    first, *others = texts
-    row = first if isinstance(first, Message) else Joined("", [first])
-    for other in others:
-        row = Message("{first} and {second}", first=row, second=other)
-    return row
+    return _linked(Message("{first} and {second}"), texts)
 
 
 def either(texts: Iterable[str]) -> Message:
     """Return texts with *or* between them."""
+    return _linked(Message("{first} or {second}"), texts)
+
+
+def _linked(pair: Message, texts: Iterable[str]) -> Message:
     first, *others = texts
     row = first if isinstance(first, Message) else Joined("", [first])
     for other in others:
-        row = Message("{first} or {second}", first=row, second=other)
+        row = pair.filled(first=row, second=other)
     return row
 
 

@@ -177,6 +177,14 @@ def test_what_levels_above_leave_and_what_hangs_together() -> None:
     assert second.lines[0] == "Level 1: rank 2 of 2, 1 left by the levels above; singular"
 
 
+def test_what_only_says_what_is_preferred_is_below_the_levels_and_named_so() -> None:
+    elbow = ReachPoint(joint="joint.1", point=tip(), target=np.zeros(3), axes=(True, True, False))
+    follows = replace(elbow, priority=10**6, softness=0.1, preference=True)
+    levels = diagnose(Problem(ARM, (REACH, follows)), bent(0.3, 0.5, 0.7)).levels
+    assert [level.preferred for level in levels] == [False, True]
+    assert levels[1].lines[0] == "What follows: rank 2 of 2, 1 left by the levels above; singular"
+
+
 def test_what_each_effector_has_lost_by_itself_is_no_matter_of_both() -> None:
     elbow = ReachPoint(joint="joint.1", point=tip(), target=np.zeros(3), axes=(True, True, False))
     # Straight in any direction: numerically what is lost to one and to the other is then mixed somewhere.

@@ -104,9 +104,9 @@ def body_masses(
     n = len(names)
     if lengths.shape != (n,) or counted.shape != (n,):
         raise IKError(
-            "lengths {shape} and counted {shape_2}: {n} joints need {value} each",
+            "lengths {shape} and counted {counted_shape}: {n} joints need {value} each",
             shape=lengths.shape,
-            shape_2=counted.shape,
+            counted_shape=counted.shape,
             n=n,
             value=(n,),
         )

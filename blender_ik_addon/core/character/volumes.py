@@ -62,9 +62,9 @@ class Skin:
         v, count = len(self.vertices), len(self.weight)
         if self.vertices.shape != (v, 3) or self.triangles.shape != (len(self.triangles), 3):
             raise IKError(
-                "vertices {shape} and triangles {shape_2}: wanted (v, 3) and (t, 3)",
+                "vertices {shape} and triangles {triangles_shape}: wanted (v, 3) and (t, 3)",
                 shape=self.vertices.shape,
-                shape_2=self.triangles.shape,
+                triangles_shape=self.triangles.shape,
             )
         if not self.vertex.shape == self.joint.shape == self.weight.shape == (count,):
             raise IKError("weights need as many vertices and joints, one of each for every weight")

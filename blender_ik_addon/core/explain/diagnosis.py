@@ -98,6 +98,15 @@ class LevelDiagnosis:
     and its orientation cannot."""
     stretched: tuple[tuple[str, ...], ...] = ()
     """Pairs of `together` that cannot be moved further apart: the chain between them is straight."""
+    preferred: bool = False
+    """Whether its tasks only say what is preferred."""
+
+    @property
+    def name(self) -> Message:
+        """What it is called."""
+        if self.preferred:
+            return Message("What follows")
+        return Message("Level {level}", level=self.priority)
 
     @property
     def condition(self) -> float:
@@ -112,14 +121,14 @@ class LevelDiagnosis:
     def lines(self) -> tuple[str, ...]:
         """In words, the figures first."""
         condition = Message("condition {condition:.3g}", condition=self.condition)
-        own: dict[str, Any] = {"level": self.priority, "rank": self.rank, "rows": self.rows}
+        own: dict[str, Any] = {"level": self.name, "rank": self.rank, "rows": self.rows}
         head = Joined(
             "; ",
             [
-                Message("Level {level}: rank {rank} of {rows}", **own)
+                Message("{level}: rank {rank} of {rows}", **own)
                 if self.left == self.rank
                 else Message(
-                    "Level {level}: rank {rank} of {rows}, {left} left by the levels above",
+                    "{level}: rank {rank} of {rows}, {left} left by the levels above",
                     left=self.left,
                     **own,
                 ),
@@ -200,9 +209,9 @@ def diagnose(problem: Problem, pose: Pose) -> Diagnosis:
     """
     if pose.frames or problem.frames not in (None, 1):
         raise IKError(
-            "a diagnosis is of one pose, got poses {frames} and targets of {frames_2} frames",
+            "a diagnosis is of one pose, got poses {frames} and targets of {target_frames} frames",
             frames=pose.frames,
-            frames_2=problem.frames,
+            target_frames=problem.frames,
         )
     system = assemble(problem, pose[None])
     posed = system.place(system.mechanism.values(pose[None]))
@@ -251,6 +260,7 @@ class _Effector:
                 none for angles.
         """
         self.label, self.priority, self.joint = task.label, task.priority, joint
+        self.preference = task.preference
         self.jacobian, self.chain = jacobian, chain
         left, rates = _left_vectors(jacobian)
         # With all lost there is no best direction: then lengths are compared with the reach, angles with 1.
@@ -365,6 +375,7 @@ def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelD
         lost=tuple(sorted((lost for each in own for lost in each.lost), key=lambda lost: lost.rate)),
         together=together,
         stretched=stretched,
+        preferred=all(effector.preference for effector in own),
     )
 
 

@@ -211,19 +211,19 @@ def reducing(
     for own in curves:
         if len(own.values) != grid or len(own.slopes) != frames:
             raise IKError(
-                "curves of joint {names!r} have {count} values and {count_2} slopes: {frames} frames need "
+                "curves of joint {names!r} have {count} values and {slopes} slopes: {frames} frames need "
                 "{grid} and {frames}",
                 names=skeleton.names[own.joint],
                 count=len(own.values),
-                count_2=len(own.slopes),
+                slopes=len(own.slopes),
                 frames=frames,
                 grid=grid,
             )
     if pose.frames != (grid,):
         raise IKError(
-            "the pose has frames {frames}: {frames_2} frames and those between are {value}",
+            "the pose has frames {frames}: {count} frames and those between are {value}",
             frames=pose.frames,
-            frames_2=frames,
+            count=frames,
             value=(grid,),
         )
     kept = np.zeros(frames, dtype=np.bool_) if required is None else np.array(required, dtype=np.bool_)

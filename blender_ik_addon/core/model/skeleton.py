@@ -107,11 +107,11 @@ class Skeleton:
                 raise IKError("Skeleton.{name}: {error}", name=name, error=error.message) from None
             if array.shape != shape:
                 raise IKError(
-                    "Skeleton.{name} has shape {shape}; {n} joints need {shape_2}",
+                    "Skeleton.{name} has shape {shape}; {n} joints need {wanted}",
                     name=name,
                     shape=array.shape,
                     n=n,
-                    shape_2=shape,
+                    wanted=shape,
                 )
             set_field(self, name, array)
         self._check()
@@ -417,11 +417,11 @@ def _broadcast(
         return np.broadcast_to(array, shape)
     except ValueError:
         raise IKError(
-            "{field} has shape {shape}; {shape_2} joints need {shape_3}",
+            "{field} has shape {shape}; {count} joints need {wanted}",
             field=field,
             shape=array.shape,
-            shape_2=shape[0],
-            shape_3=shape,
+            count=shape[0],
+            wanted=shape,
         ) from None
 
 
@@ -456,9 +456,9 @@ class Pose:
             )
         if self.scale.shape != (*self.channels.shape[:-1], 3):
             raise IKError(
-                "Pose.scale has shape {shape}; channels of shape {shape_2} need {value}",
+                "Pose.scale has shape {shape}; channels of shape {channels_shape} need {value}",
                 shape=self.scale.shape,
-                shape_2=self.channels.shape,
+                channels_shape=self.channels.shape,
                 value=(*self.channels.shape[:-1], 3),
             )
         for array in (self.channels, self.scale):

@@ -107,25 +107,25 @@ class Track:
                 a not in (b, -1) for b, a in zip(array.shape, shape, strict=True)
             ):
                 raise IKError(
-                    "{name}: Track.{name_2} has shape {shape}; wanted {shape_2}",
+                    "{name}: Track.{field} has shape {shape}; wanted {wanted}",
                     name=self.name,
-                    name_2=name,
+                    field=name,
                     shape=array.shape,
-                    shape_2=shape,
+                    wanted=shape,
                 )
             if not array.size:
                 raise IKError(
-                    "{name}: Track.{name_2} is empty; a track has a frame and a point at least",
+                    "{name}: Track.{field} is empty; a track has a frame and a point at least",
                     name=self.name,
-                    name_2=name,
+                    field=name,
                 )
             bad = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
             if bad.any():
                 what = "point" if name == "points" else "frame"
                 raise IKError(
-                    "{name}: Track.{name_2} is not finite at {what} {argmax}",
+                    "{name}: Track.{field} is not finite at {what} {argmax}",
                     name=self.name,
-                    name_2=name,
+                    field=name,
                     what=what,
                     argmax=int(bad.argmax()),
                 )
@@ -290,10 +290,10 @@ def check_times(tracks: Sequence[Track], times: npt.ArrayLike) -> FloatArray:
     for track in tracks:
         if len(track.places) != len(seconds):
             raise IKError(
-                "{track} has {count} frames, and there are {count_2} times",
+                "{track} has {count} frames, and there are {times} times",
                 track=track.name,
                 count=len(track.places),
-                count_2=len(seconds),
+                times=len(seconds),
             )
     return seconds
 

@@ -138,9 +138,9 @@ def assemble(problem: Problem, pose: Pose) -> System:
         raise IKError("the pose has shape {shape}, wanted (frames, {n}, 6)", shape=pose.channels.shape, n=n)
     if problem.frames not in (None, 1) and pose.frames[0] != problem.frames:
         raise IKError(
-            "the targets have {frames} frames, the pose {frames_2}",
+            "the targets have {frames} frames, the pose {pose_frames}",
             frames=problem.frames,
-            frames_2=pose.frames[0],
+            pose_frames=pose.frames[0],
         )
     skeleton, tasks = with_slacks(problem.skeleton, problem.tasks)
     if skeleton is problem.skeleton:
@@ -299,9 +299,9 @@ class System:
         """
         if len(targets) != len(self._tasks):
             raise IKError(
-                "{count} targets for {count_2} tasks ({names})",
+                "{count} targets for {tasks} tasks ({names})",
                 count=len(targets),
-                count_2=len(self._tasks),
+                tasks=len(self._tasks),
                 names=', '.join(self.labels),
             )
         some = alike(self)

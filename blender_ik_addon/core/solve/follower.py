@@ -258,7 +258,7 @@ class Follower:
         """Take other targets, and of alternatives the nearest."""
         tasks = self._problem.weighty_tasks
         if len(targets) != len(tasks):
-            raise IKError("{count} targets for {count_2} tasks", count=len(targets), count_2=len(tasks))
+            raise IKError("{count} targets for {tasks} tasks", count=len(targets), tasks=len(tasks))
         targets = [task.moved(target).aim for task, target in zip(tasks, targets, strict=True)]
         system = self._system.aimed(targets)
         if self._targets:

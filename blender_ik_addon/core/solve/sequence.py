@@ -236,9 +236,9 @@ class SequenceJob:
         frames = poses.frames[0]
         if problem.frames not in (None, 1, frames):
             raise IKError(
-                "the targets have {frames} frames, the poses {frames_2}",
+                "the targets have {frames} frames, the poses {pose_frames}",
                 frames=problem.frames,
-                frames_2=frames,
+                pose_frames=frames,
             )
         if cyclic not in (None, True, False):
             raise IKError("cyclic must be True, False or None, got {cyclic!r}", cyclic=cyclic)

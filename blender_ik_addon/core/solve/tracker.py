@@ -114,9 +114,9 @@ class Tracker:
             if len(targets) not in (0, len(weighty)):
                 labels = ", ".join(tasks[number].label for number in weighty)
                 raise IKError(
-                    "{count} targets for {count_2} tasks ({labels})",
+                    "{count} targets for {tasks} tasks ({labels})",
                     count=len(targets),
-                    count_2=len(weighty),
+                    tasks=len(weighty),
                     labels=labels,
                 )
             moved = dict(zip(weighty, targets, strict=False))

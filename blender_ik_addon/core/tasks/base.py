@@ -280,10 +280,10 @@ class Task(ABC):
         for name, count in counts[1:]:
             if count != counts[0][1]:
                 raise IKError(
-                    "{label}: {counts} has {counts_2} frames, but {name} has {count}",
+                    "{label}: {counts} has {other_counts} frames, but {name} has {count}",
                     label=self.label,
                     counts=counts[0][0],
-                    counts_2=counts[0][1],
+                    other_counts=counts[0][1],
                     name=name,
                     count=count,
                 )

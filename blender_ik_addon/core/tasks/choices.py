@@ -60,18 +60,18 @@ class OneOf(Task):
                 )
             if other.given is not None:
                 raise IKError(
-                    "{label}: {label_2} has frames without a target, alternatives need one",
+                    "{label}: {choice} has frames without a target, alternatives need one",
                     label=self.label,
-                    label_2=other.label,
+                    choice=other.label,
                 )
         check_number(f"{self.label}: margin", self.margin, 0.0)
         counts = [other.frames for other in self.alternatives if other.frames not in (None, 1)]
         if len(set(counts)) > 1:
             raise IKError(
-                "{label}: alternatives have {counts} and {counts_2} frames",
+                "{label}: alternatives have {counts} and {other_counts} frames",
                 label=self.label,
                 counts=counts[0],
-                counts_2=counts[1],
+                other_counts=counts[1],
             )
 
     @property
@@ -122,10 +122,10 @@ class OneOf(Task):
         count = len(self.alternatives)
         if len(target) != count:
             raise IKError(
-                "{label}: got {count} targets for {count_2} alternatives",
+                "{label}: got {count} targets for {choices} alternatives",
                 label=self.label,
                 count=len(target),
-                count_2=count,
+                choices=count,
             )
         pairs = zip(self.alternatives, target, strict=True)
         return replace(self, alternatives=tuple(other.moved(own) for other, own in pairs))

@@ -137,10 +137,10 @@ def read_preset(path: Path) -> dict[str, Any]:
         raise IKError("{broken} its version is {version!r}", broken=broken, version=version)
     if version > VERSION:
         raise IKError(
-            "preset {path!r} has version {version}, this Poise reads up to {version_2}: update Poise",
+            "preset {path!r} has version {version}, this Poise reads up to {newest}: update Poise",
             path=path.name,
             version=version,
-            version_2=VERSION,
+            newest=VERSION,
         )
     settings, size = data.get("settings", {}), data.get("size", 0.0)
     if not isinstance(settings, dict):

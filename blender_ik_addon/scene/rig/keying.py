@@ -17,7 +17,15 @@ from bpy.types import Depsgraph, KeyingSet, Object
 
 from ...core import IKError
 from ...core.messages import Message
-from ..animation.fcurves import Channel, animated_channels, bone_path, is_locked, own_curves, rotation_channel
+from ..animation.fcurves import (
+    Channel,
+    animated_channels,
+    bone_path,
+    is_locked,
+    own_curves,
+    read_keys,
+    rotation_channel,
+)
 from ..animation.own_keys import note_own_keys
 from ..armature.armature import Armature, pose_bones_named
 from ..armature.restoring import animation_restored_on_error
@@ -180,10 +188,10 @@ def _key_before(target: Object, path: str) -> list[float]:
     values: list[float] = []
     for index in range(len(getattr(target, path))):
         curve = curves.get((path, index))
-        earlier = [key.co.x for key in curve.keyframe_points if key.co.x < frame] if curve else []
-        if curve is None or not earlier:
+        keyed = read_keys(curve)["co"][:, 0] if curve else np.zeros(0)
+        if curve is None or not (keyed < frame).any():
             return []
-        values.append(curve.evaluate(max(earlier)))
+        values.append(curve.evaluate(float(keyed[keyed < frame].max())))
     return values
 
 

@@ -137,11 +137,11 @@ class Hints:
         for name, array, shape in (("tails", self.tails, (n, 3)), ("deform", self.deform, (n,))):
             if array is not None and array.shape != shape:
                 raise IKError(
-                    "Hints.{name} has shape {shape}; {n} joints need {shape_2}",
+                    "Hints.{name} has shape {shape}; {n} joints need {wanted}",
                     name=name,
                     shape=array.shape,
                     n=n,
-                    shape_2=shape,
+                    wanted=shape,
                 )
         if self.tails is not None and not np.isfinite(self.tails).all():
             raise IKError("Hints.tails has a value that is not finite")
