@@ -83,8 +83,8 @@ class _State:
     handles: list[Any] = field(default_factory=list)
     known: dict[int, Trails] = field(default_factory=dict)
     """By session uid of the armature object."""
-    wanted: dict[int, tuple[range, int]] = field(default_factory=dict)
-    """Session uid -> frames that are drawn, and the present one."""
+    wanted: dict[int, tuple[range, int, int]] = field(default_factory=dict)
+    """Session uid -> frames that are drawn, the present one, and how many ghosts on each side of it."""
     key: tuple[Any, ...] | None = None
     """What is drawn depends on this."""
     shown: _Shown = field(default_factory=_Shown)
@@ -138,11 +138,12 @@ def shown_in(context: Context) -> _Shown:
         return _Shown()
     scene, settings, look_now = context.scene, overlay_of(context.scene), look(context)
     frames, now = frames_round(scene), scene.frame_current
-    _state.wanted[trails.uid] = (frames, now)
+    ghosts = settings.most_ghosts if settings.ghosts else 0
+    _state.wanted[trails.uid] = (frames, now, ghosts)
     is_old = trails.is_old
     if not is_old:
         trails.note_shown(context.evaluated_depsgraph_get(), now)
-    if is_old or trails.missing(frames):
+    if is_old or trails.missing(frames) or trails.unsolved(frames, now, ghosts):
         _fill_soon()
     sizes = (look_now.trail_size, look_now.ghost_width, look_now.line_width)
     colours = (tuple(look_now.trail_before), tuple(look_now.trail_after))
@@ -292,18 +293,21 @@ def _fill() -> float | None:
     _state.samples = True
     try:
         with bpy.context.temp_override(window=windows[0]):
-            for uid, (frames, now) in list(_state.wanted.items()):
+            for uid, (frames, now, ghosts) in list(_state.wanted.items()):
                 trails = _state.known.get(uid)
                 if trails is None:
                     continue
                 was = trails.version
                 trails.refresh()
                 ahead = range(frames[0] - AT_ONCE, frames[-1] + AT_ONCE + 1)
+                resting = time.monotonic() - _state.changed_at > IDLE_SECONDS
+                is_busy_now = tool or plays or not resting
                 if trails.missing(frames):
-                    resting = time.monotonic() - _state.changed_at > IDLE_SECONDS
-                    if trails.may_be_filled(is_busy=tool or plays or not resting):
+                    if trails.may_be_filled(is_busy=is_busy_now):
                         trails.fill(frames if trails.is_evaluated else ahead, now)
-                    waits |= bool(trails.missing(frames))
+                elif (unsolved := trails.unsolved(frames, now, ghosts)) and not is_busy_now:
+                    trails.solve(unsolved[0])
+                waits |= bool(trails.missing(frames) or trails.unsolved(frames, now, ghosts))
                 filled |= trails.version != was
     except Exception:  # Blender calls us: it is tried again after the next change
         logger.exception("Trails could not be sampled")

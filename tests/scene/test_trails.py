@@ -207,6 +207,45 @@ def test_ghosts_are_the_key_poses_nearest_to_the_present_frame() -> None:
     assert far.max() < SINGLE
 
 
+def shown(rig: Any, frame: int) -> npt.NDArray[np.float64]:
+    """Heads and tails of all bones as Blender shows them at a frame, with Live on, (n, 2, 3)."""
+    bpy.context.scene.frame_set(frame)
+    bpy.context.view_layer.update()
+    posed = rig.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    return np.array([[posed.matrix_world @ end for end in (b.head, b.tail)] for b in posed.pose.bones])
+
+
+@pytest.mark.parametrize("keyed", ["", "influence"])
+def test_ghosts_of_a_body_that_only_live_poses_are_where_live_poses_it(keyed: str) -> None:
+    rig = targeted(live=False)
+    row = rig.poise.effectors.find("hand.L")
+    for frame, value in ((1, 1.0), (24, 0.5)) if keyed else ():
+        setattr(rig.poise.effectors[row], keyed, value)
+        rig.keyframe_insert(f"poise.effectors[{row}].{keyed}", frame=frame)
+    bpy.context.scene.frame_set(1)
+    rig.poise.live = True
+    bpy.context.view_layer.update()
+    trails = trails_of(rig)
+    was = bits(rig)
+    assert trails.ghosts(1, 24, 1, 2) == []
+    assert trails.unsolved(FRAMES, 1, 2) == [24]
+    trails.solve(24)
+    assert trails.unsolved(FRAMES, 1, 2) == [] and bits(rig) == was
+    [ghost] = trails.ghosts(1, 24, 1, 2)
+    far = np.abs(ghost.bones[:, None] - shown(rig, 24)[None]).max(axis=(2, 3)).min(axis=1)
+    assert far.max() < 5e-4
+
+
+def test_no_ghost_is_solved_where_a_driver_decides_what_effectors_do() -> None:
+    rig = targeted()
+    rig.driver_add("poise.effectors[0].influence")
+    bpy.context.scene.frame_set(1)
+    trails = trails_of(rig)
+    assert trails.unsolved(FRAMES, 1, 2) == [24]
+    trails.solve(24)
+    assert trails.unsolved(FRAMES, 1, 2) == [] and trails.ghosts(1, 24, 1, 2) == []
+
+
 # Points that are moved
 
 

@@ -336,15 +336,21 @@ def _same_entry(armature_object: Object, entries: Any, effector: Effector) -> PO
 
 
 def world_from_targets(
-    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
+    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph, entries: Any = None
 ) -> FloatArray:
     """Read the matrices of the targets at the depsgraph's frame, (T, 4, 4) [m].
 
     An effector has as many as `Effector.targets` has names, in the order of the effectors. That of one whose
     bone is held is the matrix of the bone where it is held, with the origin at its point. That of an effector
     without a target is the identity. Those of feet that roll are where foot and toes are rolled to.
+
+    Args:
+        armature_object: The original armature object.
+        effectors: As read from it.
+        depsgraph: Up to date.
+        entries: The list of effectors at the depsgraph's frame, see `EntriesAtFrame`; by default as it is.
     """
-    entries = settings_of(armature_object).effectors
+    entries = settings_of(armature_object).effectors if entries is None else entries
     matrices: list[list[FloatArray]] = []
     for effector in effectors:
         entry = _same_entry(armature_object, entries, effector)
@@ -413,18 +419,20 @@ def _world_from(effector: Effector, followed: Following, depsgraph: Depsgraph) -
 
 
 def read_amounts(
-    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
+    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph, entries: Any = None
 ) -> tuple[FloatArray, FloatArray]:
     """Read what can be animated, at the depsgraph's frame.
 
     From the original object, to which Blender writes what it has animated: the evaluated one does not follow
     when a script changes a property of an add-on.
 
+    Args: as `world_from_targets`.
+
     Returns:
         Influences, (E,), clamped to 0 to 1, and lengths [m], (E,): distances and heights; 0 for kinds that
         have none.
     """
-    entries = settings_of(armature_object).effectors
+    entries = settings_of(armature_object).effectors if entries is None else entries
     influences, lengths = np.ones(len(effectors)), np.zeros(len(effectors))
     for row, effector in enumerate(effectors):
         entry = _same_entry(armature_object, entries, effector)

@@ -149,11 +149,11 @@ class Rig:
             return frames
         return replace(frames, origin=origin.pose(self.armature, frames.pose[0])[None])
 
-    def read_raw(self, armature_object: Object, depsgraph: Depsgraph) -> RawFrame:
-        """Read all that `read_frame` needs of the depsgraph's frame."""
+    def read_raw(self, armature_object: Object, depsgraph: Depsgraph, entries: Any = None) -> RawFrame:
+        """Read all that `read_frame` needs of the depsgraph's frame (entries: as `world_from_targets`)."""
         posed = armature_object.evaluated_get(depsgraph)
         matrix, _ = world_from_armature(posed)
-        influences, lengths = read_amounts(armature_object, self.effectors, depsgraph)
+        influences, lengths = read_amounts(armature_object, self.effectors, depsgraph, entries)
         pose = RawPose.read(armature_object, self.armature, depsgraph=depsgraph, bones=self._posed_bones)
         scene: Any = depsgraph.scene
         recorded = None
@@ -163,7 +163,7 @@ class Rig:
             pose=pose,
             armature_from_joint=pose.shown if len(pose.shown) else evaluated_matrices(posed, self.armature),
             world_from_armature=matrix,
-            world_from_target=world_from_targets(armature_object, self.effectors, depsgraph),
+            world_from_target=world_from_targets(armature_object, self.effectors, depsgraph, entries),
             influences=influences,
             lengths=lengths,
             recorded=recorded,

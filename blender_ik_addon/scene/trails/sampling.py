@@ -11,7 +11,8 @@ Two ways, which give the same:
   writes nothing back: the frame of the scene, values without keys and simulations stay as they are.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -258,10 +259,9 @@ def _posed_by_keys(armature_object: Object, armature: Armature, curves: Curves) 
 # By evaluation
 
 
-def sample_evaluated(
-    armature_object: Object, sampled: Sampled, frames: Sequence[int]
-) -> tuple[Ends, frozenset[int]]:
-    """Places at frames (F,) as Blender evaluates them, and session uids of all on which they depend.
+@contextmanager
+def evaluated_elsewhere(armature_object: Object, objects: Iterable[Object]) -> Iterator[Any]:
+    """Make a scene for a moment, with the armature object and others in it, which can go to other frames.
 
     Raises:
         RuntimeError: Blender does not let a scene be made at present, as while it draws.
@@ -271,17 +271,29 @@ def sample_evaluated(
     try:
         for name in ("fps", "fps_base", "frame_map_old", "frame_map_new"):
             setattr(scene.render, name, getattr(render, name))
-        for name in dict.fromkeys([armature_object.name, *sampled.targets]):
-            scene.collection.objects.link(bpy.data.objects[name])
-        found: list[Ends] = []
+        for obj in dict.fromkeys([armature_object, *objects]):
+            scene.collection.objects.link(obj)
         with held(armature_object):  # the handler of live mode is called there, too
-            for frame in frames:
-                scene.frame_set(frame)
-                found.append(sampled.shown(armature_object, scene.view_layers[0].depsgraph))
-        graph = scene.view_layers[0].depsgraph
-        blocks = frozenset(block.original.session_uid for block in graph.ids if block.original != scene)
+            yield scene
     finally:
         bpy.data.scenes.remove(scene)
+
+
+def sample_evaluated(
+    armature_object: Object, sampled: Sampled, frames: Sequence[int]
+) -> tuple[Ends, frozenset[int]]:
+    """Places at frames (F,) as Blender evaluates them, and session uids of all on which they depend.
+
+    Raises:
+        RuntimeError: As `evaluated_elsewhere`.
+    """
+    found: list[Ends] = []
+    with evaluated_elsewhere(armature_object, [bpy.data.objects[name] for name in sampled.targets]) as scene:
+        for frame in frames:
+            scene.frame_set(frame)
+            found.append(sampled.shown(armature_object, scene.view_layers[0].depsgraph))
+        graph = scene.view_layers[0].depsgraph
+        blocks = frozenset(block.original.session_uid for block in graph.ids if block.original != scene)
     return Ends(
         *(np.concatenate([getattr(own, name) for own in found]) for name in ("bones", "targets"))
     ), blocks

@@ -2,8 +2,8 @@
 """Trails and ghosts of one armature object: what has one, what is known of it, and when it is sampled again.
 
 A trail shows what plays. With Live on the body follows its targets, so an effector with a target has the
-trail of the target; ghosts, and trails of bones without a target, are then known at frames that were shown,
-as Live solved them there. Otherwise the trail is that of the bone.
+trail of the target; the body is then known at frames that were shown, as Live solved them there, and key
+poses are solved in idle time. Otherwise the trail is that of the bone.
 
 What is known of a frame stays as long as the values of all F-curves at that frame are the same, and what has
 no keys is. So a key that is moved costs the frames up to the next keys. Where constraints, drivers or NLA
@@ -41,6 +41,7 @@ from .sampling import (
     sample_evaluated,
     sample_keys,
 )
+from .solving import solve_at, unkeyed_settings, unsolvable
 
 AT_ONCE: Final = 24
 """Frames that are sampled by keys in one go, also some beyond what is shown, which come next when it
@@ -125,6 +126,8 @@ class Trails:
     """None: bones are known at frames that were shown."""
     _target_source: Source = Source.KEYS
     _known: dict[int, Ends] = field(default_factory=dict)
+    _unsolvable: set[int] = field(default_factory=set)
+    """Frames at which the body could not be solved."""
     _signature: _Signature = field(default_factory=lambda: _Signature(b"", {}))
     _keys: dict[Tracked, IntArray] = field(default_factory=dict)
     _pose_keys: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -222,6 +225,7 @@ class Trails:
             else:
                 self._find_sources(armature_object)
         self._edited = self._animated = False
+        self._unsolvable.clear()
         if self._sampled is None:
             return
         self._pose = _pose_values(armature_object)
@@ -289,7 +293,7 @@ class Trails:
         times = frame_times(frames)
         owners: dict[Any, None] = {}
         live = self._bone_source is None
-        own = [*(objects[name] for name in self._sampled.targets), *([] if live else [armature_object])]
+        own = [*(objects[name] for name in self._sampled.targets), armature_object]
         if self.is_evaluated:
             own += [obj for obj in bpy.data.objects if obj.session_uid in self._depends_on]
         for obj in own:
@@ -309,6 +313,8 @@ class Trails:
             still += [_unkeyed(obj, decided), np.array(obj.matrix_parent_inverse).tobytes()]
             if posed:
                 still.append(_unkeyed_pose(obj, decided))
+            elif obj == armature_object:
+                still.append(unkeyed_settings(obj, decided))
         rows = np.stack(values, axis=1) if values else np.zeros((len(times), 0))
         at = {frame: row.tobytes() for frame, row in zip(frames, rows, strict=True)}
         return _Signature(b"".join(still), at), found
@@ -346,6 +352,39 @@ class Trails:
         if self._bone_source is None and not self._sampled.targets:
             return []
         return [frame for frame in frames if frame not in self._known]
+
+    def unsolved(self, frames: range, now: int, count: int) -> list[int]:
+        """Which key poses have no ghost yet, of a body that only Live poses, the nearest first.
+
+        Args: as `ghosts`, with all frames from the first to the last.
+        """
+        if self._bone_source is not None or self._sampled is None or not self._sampled.targets:
+            return []
+        chosen = self._ghost_frames(frames[0], frames[-1], now, count)
+        missing = [f for f in chosen if f not in self._unsolvable and not self._has_body(f)]
+        return sorted(missing, key=lambda frame: abs(frame - now))
+
+    def solve(self, frame: int) -> None:
+        """Solve a key pose as Live would; where it cannot be, not again before something changes."""
+        armature_object = self._object()
+        self.refresh()
+        if armature_object is None or self._sampled is None or (known := self._known.get(frame)) is None:
+            return
+        if unsolvable(armature_object, self._sampled.bones):
+            self._unsolvable.add(frame)
+            return
+        try:
+            bones = solve_at(armature_object, self._sampled, frame)
+        except IKError:  # Live says so, too, when the frame is shown
+            self._unsolvable.add(frame)
+            return
+        self._known[frame] = Ends(bones, known.targets)
+        self.version += 1
+
+    def _has_body(self, frame: int) -> bool:
+        """Whether it is known where the bones are; true where the frame is to be sampled first."""
+        known = self._known.get(frame)
+        return known is None or bool(np.isfinite(known.bones).all())
 
     def may_be_filled(self, *, is_busy: bool) -> bool:
         """Whether frames can be sampled now; what is evaluated waits while a tool runs or it plays."""
@@ -429,11 +468,14 @@ class Trails:
 
     def ghosts(self, first: int, last: int, now: int, count: int) -> list[Ghost]:
         """Ghosts of the key poses nearest to the present frame, so many on each side, as far as known."""
-        keys = self._pose_keys[(self._pose_keys >= first) & (self._pose_keys <= last)]
-        before, after = keys[keys < now], keys[keys > now]
-        chosen = [*before[len(before) - min(count, len(before)) :].tolist(), *after[:count].tolist()]
+        chosen = self._ghost_frames(first, last, now, count)
         known = [(frame, self._known[frame].bones) for frame in chosen if frame in self._known]
         return [Ghost(frame, bones) for frame, bones in known if np.isfinite(bones).all()]
+
+    def _ghost_frames(self, first: int, last: int, now: int, count: int) -> list[int]:
+        keys = self._pose_keys[(self._pose_keys >= first) & (self._pose_keys <= last)]
+        before, after = keys[keys < now], keys[keys > now]
+        return [*before[len(before) - min(count, len(before)) :].tolist(), *after[:count].tolist()]
 
 
 def _tracked(armature_object: Object) -> Iterable[Tracked]:
