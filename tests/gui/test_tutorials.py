@@ -3,7 +3,7 @@
 
 import unittest
 
-from .figure import DOWN_PIXELS, IN_VIEW, ROOT, InWindow, button, distance
+from .figure import DOWN_PIXELS, IN_VIEW, ROOT, InWindow, button, close_window, distance
 from .test_panel import BAKE, HEADER_PIXELS, RECORDED
 
 SAMPLES = ROOT / "dist" / "samples"
@@ -34,7 +34,11 @@ FROM_DRAG = 0.09
 
 
 class Tutorials(InWindow):
-    """Each begins with its own file."""
+    """Each begins with its own file, in a Blender that was just started."""
+
+    def setUp(self) -> None:
+        close_window()
+        super().setUp()
 
     def open(self, sample: str) -> None:
         """Open a file of the tutorials, with the sidebar and a view that shows the figure beside it."""
