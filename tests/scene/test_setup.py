@@ -79,6 +79,24 @@ def test_parts_have_the_states_that_suit_them():
     }
 
 
+@pytest.mark.parametrize("roll", [0.0, 1.6, 3.1])
+def test_a_head_that_is_to_aim_points_its_face_whatever_the_roll_of_its_bone(roll: float) -> None:
+    armature = builders.humanoid()
+    bpy.ops.object.mode_set(mode='EDIT')
+    armature.data.edit_bones["head"].roll = roll
+    bpy.ops.object.mode_set(mode='OBJECT')
+    posing.setup_character(armature)
+    head, bone = parts_of(armature)["head"], armature.pose.bones["head"]
+    faces = np.array(
+        bone.matrix.to_3x3().inverted() @ Vector((0.0, -1.0, 0.0))
+    )  # the builder's figure looks along -Y
+    head.kind, head.target = 'AIM', builders.empty("thing", (0.5, -1.5, 1.5))
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).reached
+    way = head.target.matrix_world.translation - bone.head
+    assert np.degrees((bone.matrix.to_3x3() @ Vector(faces)).angle(way)) < 7.0  # the axis nearest to the face
+
+
 def test_a_head_that_gets_a_target_is_not_said_to_be_missing():
     armature = builders.humanoid()
     report = posing.setup_character(armature)

@@ -32,6 +32,7 @@ from ..armature.switches import switch_over
 from ..effectors.effectors import check_present, target_of
 from ..effectors.entries import COLOURS, SUFFIX, add_effector, free_name, hold, make_target, remove_effector
 from ..effectors.transforms import attach, note_place
+from ..kinds.kinds import AXES
 from ..live import following
 from ..properties.effector_properties import POISE_PG_effector
 from ..properties.naming import follow_names
@@ -106,10 +107,10 @@ BODIES: Final[Mapping[str, tuple[Message, Message]]] = {
     "biped": (Message("biped"), Message("{count} bipeds")),
     "quadruped": (Message("quadruped"), Message("{count} quadrupeds")),
     "bird": (Message("bird"), Message("{count} birds")),
-    "many-legged": (Message("many-legged"), Message("{count} many-leggeds")),
+    "many-legged": (Message("many-legged"), Message("{count} many-legged bodies")),
     "snake": (Message("snake"), Message("{count} snakes")),
-    "fish": (Message("fish"), Message("{count} fishs")),
-    "unknown": (Message("unknown"), Message("{count} unknowns")),
+    "fish": (Message("fish"), Message("{count} fish")),
+    "unknown": (Message("unknown"), Message("{count} unknown bodies")),
 }
 """A kind of figure -> its name, and that of several."""
 
@@ -533,6 +534,8 @@ class _Effectors:
         entry.name = free_name(self._entries, part.name, entry)
         entry.priority = part.priority
         entry.is_support = part.what == "foot"
+        if part.what == "head" and self._character.figures:
+            entry.axis = self._facing(part)  # so that the face points at what it looks at, once it aims
         if part.at_tail:
             data: Any = self._object.data
             entry.point = (0.0, data.bones[entry.bone].length, 0.0)
@@ -542,6 +545,13 @@ class _Effectors:
             end = next((roles[role] for role in (Role.HAND, Role.ANKLE, Role.FOOT) if role in roles), None)
             if upper is not None and end is not None:
                 entry.root_bone, entry.tip_bone = self._skeleton.names[upper], self._skeleton.names[end]
+
+    def _facing(self, part: Part) -> str:
+        """Return the axis of a part's bone that points forward the most, at rest."""
+        forward = self._character.figures[part.limb.figure].forward
+        rest = self._skeleton.armature_from_joint_rest[part.joint, :3, :3]
+        along = {name: float(rest @ np.array(axis) @ forward) for name, axis in AXES.items()}
+        return max(along, key=along.__getitem__)
 
     def _remove(self, index: int) -> bool:
         """Remove an effector, or disable it where that cannot be; return whether it is removed."""
