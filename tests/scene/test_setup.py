@@ -87,9 +87,7 @@ def test_a_head_that_is_to_aim_points_its_face_whatever_the_roll_of_its_bone(rol
     bpy.ops.object.mode_set(mode='OBJECT')
     posing.setup_character(armature)
     head, bone = parts_of(armature)["head"], armature.pose.bones["head"]
-    faces = np.array(
-        bone.matrix.to_3x3().inverted() @ Vector((0.0, -1.0, 0.0))
-    )  # the builder's figure looks along -Y
+    faces = bone.matrix.to_3x3().inverted() @ Vector((0.0, -1.0, 0.0))  # where the figure looks
     head.kind, head.target = 'AIM', builders.empty("thing", (0.5, -1.5, 1.5))
     bpy.context.view_layer.update()
     assert posing.solve_pose(armature).reached
