@@ -88,8 +88,12 @@ install_packages() {
     die "$reason, and only root may install packages. Run: sudo apt-get install $*"
   fi
   say "$reason; installing $*"
-  apt-get -qq update >/dev/null
-  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" >/dev/null
+  mkdir -p "$ENVIRONMENTS"
+  (
+    flock 8 # two scripts may be started at once
+    apt-get -qq update >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" >/dev/null
+  ) 8>"$ENVIRONMENTS/packages.lock"
 }
 
 # Blender as a module links with X11 and OpenGL even when it opens no window; a bare Debian has neither.

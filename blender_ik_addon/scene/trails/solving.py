@@ -14,7 +14,6 @@ from bpy.types import Object
 
 from ...core import forward_kinematics, solve
 from ...core.arrays import FloatArray
-from ...core.messages import Message
 from ..animation.fcurves import Channel, driven_channels, own_curves
 from ..effectors.effectors import all_targets
 from ..effectors.entries import EFFECTORS_PATH
@@ -65,8 +64,8 @@ def unkeyed_settings(armature_object: Object, decided: Collection[Channel]) -> b
     return repr(found).encode()
 
 
-def unsolvable(armature_object: Object, bones: Iterable[str]) -> str:
-    """Say why the body cannot be solved at frames that are not shown, in words; empty if it can.
+def is_solvable(armature_object: Object, bones: Iterable[str]) -> bool:
+    """Whether the body can be solved at frames that are not shown: F-curves decide all else.
 
     Args:
         armature_object: The armature object.
@@ -74,14 +73,13 @@ def unsolvable(armature_object: Object, bones: Iterable[str]) -> str:
     """
     animation: Any = armature_object.animation_data
     if animation is not None and animation.use_nla and len(animation.nla_tracks):
-        return Message("{obj} plays NLA strips", obj=armature_object.name)
-    channels = {*own_curves(armature_object), *driven_channels(armature_object)}
-    driven = driven_channels(armature_object)
-    for channel in sorted(channels):
-        path = channel[0]
-        if path.startswith(SETTINGS_PATH) and (channel in driven or path.rpartition(".")[2] not in AMOUNTS):
-            return Message("{path} of {obj} is animated", path=path, obj=armature_object.name)
-    return moved_by_others(armature_object, bones)
+        return False
+    if any(path.startswith(SETTINGS_PATH) for path, _ in driven_channels(armature_object)):
+        return False
+    animated = [path for path, _ in own_curves(armature_object) if path.startswith(SETTINGS_PATH)]
+    if any(path.rpartition(".")[2] not in AMOUNTS for path in animated):
+        return False
+    return not moved_by_others(armature_object, bones)
 
 
 def solve_at(armature_object: Object, sampled: Sampled, frame: int) -> FloatArray:

@@ -41,7 +41,7 @@ from .sampling import (
     sample_evaluated,
     sample_keys,
 )
-from .solving import solve_at, unkeyed_settings, unsolvable
+from .solving import is_solvable, solve_at, unkeyed_settings
 
 AT_ONCE: Final = 24
 """Frames that are sampled by keys in one go, also some beyond what is shown, which come next when it
@@ -370,7 +370,7 @@ class Trails:
         self.refresh()
         if armature_object is None or self._sampled is None or (known := self._known.get(frame)) is None:
             return
-        if unsolvable(armature_object, self._sampled.bones):
+        if not is_solvable(armature_object, self._sampled.bones):
             self._unsolvable.add(frame)
             return
         try:
