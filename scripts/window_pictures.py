@@ -10,6 +10,8 @@ Each picture has one of its own and begins with the figure made anew. Needs Pill
 from __future__ import annotations
 
 import argparse
+import shlex
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,7 +21,7 @@ from math import ceil, sqrt
 from pathlib import Path
 from typing import Any, Final
 
-from PIL import Image, ImageDraw, ImageGrab
+from PIL import Image, ImageDraw, ImageFont, ImageGrab
 
 from tests.gui.figure import FIGURE, IN_VIEW, MODULE, ROOT, SET_UP, button
 from tests.gui.window import Window
@@ -257,6 +259,50 @@ LOOP_FRAMES: Final = range(1, 49, 2)
 CLIP_FRAMES: Final = range(1, 141, 4)
 """Of the clip: the way up to the table."""
 
+ALONE: Final = """
+for thing in bpy.data.objects:
+    thing.hide_set(thing.name not in {'Figure', 'skin'})
+space.overlay.show_axis_x = space.overlay.show_axis_y = space.overlay.show_bones = space.show_gizmo = False
+"""
+"""All that is not the character is hidden."""
+
+COMMANDS: Final = (
+    "targets 'clips/*.blend' --jobs 2 --output 'set/{name}.blend' --report 'set/{name}.json'",
+    "bake 'set/*.blend' --jobs 2 --lock-contacts --tolerance 1 "
+    "--output 'baked/{name}.blend' --report 'baked/{name}.json'",
+    "report 'baked/*.blend' --tolerance 1",
+)
+"""Of the tutorial on shots without a window."""
+
+CALL: Final = """
+import subprocess
+
+def call(words, folder):
+    # What a command of Poise prints, in a Blender without a window.
+    command = [bpy.app.binary_path, '-b', '--command', 'poise', *words]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+"""
+
+SHOWN: Final = ("locked, they slid", "Measured", "shots: ")
+"""Words of the lines that are shown of what commands print."""
+
+TERMINAL: Final = (764, 196)
+"""Size of the part of a film that shows commands [pixels]."""
+
+LETTER: Final = ("DejaVuSansMono.ttf", 13, 17)
+"""Font of a terminal, its size, and from one line to the next [pixels]."""
+
+LINE_FRAMES: Final = 9
+"""Frames of a film in which a new line in the terminal is read."""
+
+SHOT_FRAMES: Final = range(1, 201, 5)
+"""Of a clip: up to the table and the hand at the cup."""
+
+DOT: Final = ((255, 191, 26), 3)
+"""Colour and radius of what notes where a foot was [pixels]."""
+
 
 @dataclass
 class Studio:
@@ -269,8 +315,11 @@ class Studio:
         self.run(FIGURE, STAGE, *more)
 
     def open(self, sample: str) -> None:
-        """Open a file of the tutorials."""
-        path = ROOT / "dist" / "samples" / f"{sample}.blend"  # which scripts/samples has made
+        """Open a file of the tutorials, which scripts/samples has made."""
+        self.open_file(ROOT / "dist" / "samples" / f"{sample}.blend")
+
+    def open_file(self, path: Path) -> None:
+        """Open a file."""
         self.window.run(f"bpy.ops.wm.open_mainfile(filepath={str(path)!r}, load_ui=False)")
         self.window.settle(6)
         self.run(IN_VIEW, OPENED)
@@ -369,6 +418,24 @@ def with_mouse(image: Image.Image, place: Place, height: int) -> Image.Image:
     corners = [(x + across, y + down) for across, down in arrow]
     ImageDraw.Draw(drawn).polygon(corners, fill=(255, 255, 255), outline=(0, 0, 0))
     return drawn
+
+
+def with_dots(image: Image.Image, places: Iterable[Place]) -> Image.Image:
+    """Draw dots."""
+    colour, radius = DOT
+    drawn = image.copy()
+    for x, y in places:
+        middle = (x, image.height - 1 - y)
+        ImageDraw.Draw(drawn).circle(middle, radius, fill=colour, outline=(0, 0, 0))
+    return drawn
+
+
+def below(upper: Image.Image, lower: Image.Image) -> Image.Image:
+    """Put a picture below another one of the same width."""
+    joined = Image.new("RGB", (upper.width, upper.height + lower.height))
+    joined.paste(upper, (0, 0))
+    joined.paste(lower, (0, upper.height))
+    return joined
 
 
 def beside(*images: Image.Image) -> Image.Image:
@@ -804,9 +871,7 @@ def locked(studio: Studio) -> list[Image.Image]:
         studio.run(
             WALK,
             step,
-            "for thing in bpy.data.objects:\n    thing.hide_set(thing.name not in {'Figure', 'skin'})",
-            "space.overlay.show_axis_x = space.overlay.show_axis_y = space.overlay.show_bones = False",
-            "space.show_gizmo = False",
+            ALONE,
             "view.view_rotation = Euler((math.radians(78.0), 0.0, math.radians(70.0))).to_quaternion()",
             "view.view_location, view.view_distance = (0.0, -0.62, 0.28), 3.3",
         )
@@ -818,11 +883,70 @@ def locked(studio: Studio) -> list[Image.Image]:
     return [beside(*pair) for pair in zip(*halves, strict=True)]
 
 
+def terminal(lines: Iterable[str]) -> Image.Image:
+    """A terminal that shows lines, cut at its right edge."""
+    name, size, below = LETTER
+    font = ImageFont.truetype(name, size)
+    image = Image.new("RGB", TERMINAL, (30, 30, 30))
+    drawing = ImageDraw.Draw(image)
+    for row, line in enumerate(lines):
+        colour = (235, 235, 235) if line.startswith(("$", "  ")) else (140, 200, 140)
+        drawing.text((8, 6 + row * below), line, font=font, fill=colour)
+    return image
+
+
+def terminal_lines(studio: Studio, folder: Path) -> list[list[str]]:
+    """Run the commands in a folder of clips; what a terminal shows, in the parts in which it comes."""
+    studio.run(CALL)
+    shown: list[list[str]] = []
+    for command in COMMANDS:
+        first, _, outputs = command.partition(" --output ")
+        told = studio.value(f"call({shlex.split(command)!r}, {str(folder)!r})").splitlines()
+        lines = [f"$ blender -b --command poise {first}" + (" \\" if outputs else "")]
+        shown.append([*lines, f"      --output {outputs}"] if outputs else lines)
+        shown += [[line] for words in SHOWN for line in told if words in line][-2:]
+    return shown
+
+
+def batch(studio: Studio) -> list[Image.Image]:
+    """Commands on a folder of clips and what they print; a clip as it was, and baked, with a foot's way."""
+    folder = studio.window.folder / "project"
+    for name in ("clips", "set", "baked"):
+        (folder / name).mkdir(parents=True)
+    for name in ("first", "second"):
+        shutil.copy(ROOT / "dist" / "samples" / "clip.blend", folder / "clips" / f"{name}.blend")
+    lines = terminal_lines(studio, folder)
+    halves: list[list[Image.Image]] = []
+    for made in ("clips", "baked"):
+        studio.open_file(folder / made / "first.blend")
+        studio.run(
+            WALK,
+            ALONE,
+            "for name in ('Table', 'Cup'):\n    bpy.data.objects[name].hide_set(False)",
+            "view.view_rotation = Euler((math.radians(80.0), 0.0, math.radians(75.0))).to_quaternion()",
+            "view.view_location, view.view_distance = (0.0, -0.85, 0.72), 5.2",
+        )
+        frames: list[Image.Image] = []
+        dots: list[Place] = []
+        for frame in SHOT_FRAMES:
+            studio.run(f"bpy.context.scene.frame_set({frame})")
+            dots.append(studio.bone("toe.L", 0.0))
+            frames.append(studio.around(with_dots(studio.now(), dots), 380, 360))
+        halves.append(frames)
+    pairs = [beside(*pair) for pair in zip(*halves, strict=True)]
+    texts = [
+        terminal([line for part in lines[:count] for line in part]) for count in range(1, len(lines) + 1)
+    ]
+    waits = [below(text, pairs[0]) for text in texts for _ in range(LINE_FRAMES)]
+    return waits + [below(texts[-1], pair) for pair in pairs]
+
+
 FILMS: Final[dict[str, Callable[[Studio], list[Image.Image]]]] = {
     "drag": film,
     "shot": shot,
     "loop": loop,
     "locked": locked,
+    "batch": batch,
 }
 """Animated pictures."""
 
