@@ -300,7 +300,7 @@ LINE_FRAMES: Final = 9
 SHOT_FRAMES: Final = range(1, 201, 5)
 """Of a clip: up to the table and the hand at the cup."""
 
-DOT: Final = ((255, 191, 26), 3)
+DOT: Final = ((255, 191, 26), 4)
 """Colour and radius of what notes where a foot was [pixels]."""
 
 
@@ -923,15 +923,17 @@ def batch(studio: Studio) -> list[Image.Image]:
             WALK,
             ALONE,
             "for name in ('Table', 'Cup'):\n    bpy.data.objects[name].hide_set(False)",
+            "with bpy.context.temp_override(**in_view):\n    bpy.ops.object.select_all(action='DESELECT')",
+            "space.overlay.show_cursor = False",
             "view.view_rotation = Euler((math.radians(80.0), 0.0, math.radians(75.0))).to_quaternion()",
-            "view.view_location, view.view_distance = (0.0, -0.85, 0.72), 5.2",
+            "view.view_location, view.view_distance = (0.0, -0.85, 0.80), 4.7",
         )
         frames: list[Image.Image] = []
         dots: list[Place] = []
         for frame in SHOT_FRAMES:
             studio.run(f"bpy.context.scene.frame_set({frame})")
             dots.append(studio.bone("toe.L", 0.0))
-            frames.append(studio.around(with_dots(studio.now(), dots), 380, 360))
+            frames.append(studio.around(with_dots(studio.now(), dots), 380, 410))
         halves.append(frames)
     pairs = [beside(*pair) for pair in zip(*halves, strict=True)]
     texts = [
