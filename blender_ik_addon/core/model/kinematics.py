@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray, times
 from ..errors import IKError
 from .rotation import matrix_from_euler
 from .skeleton import INHERIT_SCALE, Pose, Skeleton
@@ -108,36 +108,37 @@ def joint_matrices(skeleton: Skeleton, translation: FloatArray, linear: FloatArr
     plain = skeleton.inherit_rotation & (skeleton.inherit_scale == FULL) & skeleton.local_location
     rest_local = skeleton.rest @ local
     matrices = np.empty_like(local)
-    for depth in range(int(skeleton.depths.max(initial=-1)) + 1):
-        at_depth = skeleton.depths == depth
-        joints = np.flatnonzero(at_depth & plain)
-        if depth == 0:
-            matrices[..., joints, :, :] = rest_local[..., joints, :, :]
+    for joints in skeleton.batches:
+        parents = skeleton.parents[joints]
+        above = None if parents[0] < 0 else matrices[..., parents, :, :]
+        if plain[joints[0]]:
+            own = rest_local[..., joints, :, :]
+            matrices[..., joints, :, :] = own if above is None else above @ own
         else:
-            parents = skeleton.parents[joints]
-            matrices[..., joints, :, :] = matrices[..., parents, :, :] @ rest_local[..., joints, :, :]
-        for joint in np.flatnonzero(at_depth & ~plain).tolist():
-            parent = int(skeleton.parents[joint])
-            inherited = parent_transform(skeleton, joint, None if parent < 0 else matrices[..., parent, :, :])
-            matrices[..., joint, :, :] = inherited.apply(
-                translation[..., joint, :], local[..., joint, :3, :3]
+            inherited = parent_transform(skeleton, joints, above)
+            matrices[..., joints, :, :] = inherited.apply(
+                translation[..., joints, :], local[..., joints, :3, :3]
             )
     return matrices
 
 
 def parent_transform(
-    skeleton: Skeleton, joint: int, armature_from_parent: FloatArray | None
+    skeleton: Skeleton, joint: int | IntArray, armature_from_parent: FloatArray | None
 ) -> ParentTransform:
-    """What one joint takes from its posed parent (..., 4, 4), or from the armature when it is a root."""
-    rest = skeleton.rest[joint]
-    rest_linear, offset = rest[:3, :3], rest[:3, 3]
-    local_location = bool(skeleton.local_location[joint])
+    """What one joint takes from its posed parent (..., 4, 4), or from the armature when it is a root.
+
+    The same for several joints (k,) that inherit alike, as those of `Skeleton.batches` do, from their parents
+    (..., k, 4, 4).
+    """
+    rest, first = skeleton.rest[joint], np.ravel(joint)[0]
+    rest_linear, offset = rest[..., :3, :3], rest[..., :3, 3]
+    local_location = bool(skeleton.local_location[first])
     if armature_from_parent is None:
         return ParentTransform(rest_linear, offset, rest_linear if local_location else np.eye(3), np.ones(3))
     parent = armature_from_parent[..., :3, :3]
-    mode = int(skeleton.inherit_scale[joint])
+    mode = int(skeleton.inherit_scale[first])
     post_scale = np.ones(parent.shape[:-1])
-    if skeleton.inherit_rotation[joint]:
+    if skeleton.inherit_rotation[first]:
         linear = parent
         if mode in (NONE, AVERAGE):
             linear = orthogonalized(parent, normalize=True)
@@ -148,7 +149,7 @@ def parent_transform(
         elif mode == NONE_LEGACY:
             linear = parent / nonzero(column_lengths(parent))[..., None, :]
     else:
-        parent_rest = skeleton.armature_from_joint_rest[skeleton.parents[joint]][:3, :3]
+        parent_rest = skeleton.armature_from_joint_rest[skeleton.parents[joint]][..., :3, :3]
         linear = np.broadcast_to(parent_rest, parent.shape)
         if mode == FULL:
             linear = linear * column_lengths(parent)[..., None, :]
@@ -164,7 +165,7 @@ def parent_transform(
         linear = orthogonalized(linear, normalize=False)
     return ParentTransform(
         linear=linear,
-        origin=(parent @ offset) + armature_from_parent[..., :3, 3],
+        origin=times(parent, offset) + armature_from_parent[..., :3, 3],
         translation=parent @ rest_linear if local_location else parent,
         post_scale=post_scale,
     )

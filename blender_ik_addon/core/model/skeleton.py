@@ -362,6 +362,19 @@ class Skeleton:
         return frozen(depths, np.int64)
 
     @cached_property
+    def batch(self) -> IntArray:
+        """Number of the batch in which each joint can be placed, (n,): of one depth and inheriting alike."""
+        own = [self.depths, self.inherit_rotation, self.inherit_scale, self.local_location]
+        _, batch = np.unique(np.stack(own, axis=1).astype(np.int64), axis=0, return_inverse=True)
+        return frozen(batch, np.int64)
+
+    @cached_property
+    def batches(self) -> tuple[IntArray, ...]:
+        """Indices of the joints of each batch; parents come first."""
+        numbers = range(int(self.batch.max(initial=-1)) + 1)
+        return tuple(frozen(np.flatnonzero(self.batch == number), np.int64) for number in numbers)
+
+    @cached_property
     def armature_from_joint_rest(self) -> FloatArray:
         """Rest matrices in armature space, (n, 4, 4)."""
         matrices = np.array(self.rest)

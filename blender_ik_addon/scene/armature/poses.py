@@ -259,14 +259,11 @@ def _own_transforms(skeleton: Skeleton, shown: FloatArray, joints: IntArray) -> 
     posed, above = shown[:, 0], shown[:, 1]
     linear, translation_axes = np.empty((2, len(joints), 3, 3))
     origin, post_scale = np.empty((len(joints), 3)), np.ones((len(joints), 3))
-    plain = skeleton.inherit_rotation & (skeleton.inherit_scale == 0) & skeleton.local_location
-    simple = (plain & (skeleton.parents >= 0))[joints]  # all at once; a generated rig has hundreds of these
-    inherited = above[simple] @ skeleton.rest[joints[simple]]
-    linear[simple] = translation_axes[simple] = inherited[:, :3, :3]
-    origin[simple] = inherited[:, :3, 3]
-    for joint in np.unique(joints[~simple]).tolist():
-        rows = joints == joint
-        given = parent_transform(skeleton, joint, above[rows] if skeleton.parents[joint] >= 0 else None)
+    batch = skeleton.batch[joints]
+    for number in np.unique(batch).tolist():
+        rows = np.flatnonzero(batch == number)
+        root = skeleton.parents[joints[rows[0]]] < 0
+        given = parent_transform(skeleton, joints[rows], None if root else above[rows])
         linear[rows], origin[rows] = given.linear, given.origin
         translation_axes[rows], post_scale[rows] = given.translation, given.post_scale
     translation = np.linalg.pinv(translation_axes) @ (posed[:, :3, 3] - origin)[..., None]
