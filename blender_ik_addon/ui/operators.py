@@ -277,19 +277,20 @@ def meant_effectors(context: Context, armature: Object, which: str) -> list[int]
     return rows or None
 
 
-def _which() -> Any:
-    return choice(
-        "Which targets",
-        ('CHOSEN', "Chosen", "Those of the selected bones, or the selected ones; all where there are none"),
-        ('ALL', "All", "Those of all effectors"),
-        name="Targets",
-    )
+CHOSEN_TARGETS = (
+    'CHOSEN',
+    "Chosen",
+    "Those of the selected bones, or the selected ones; all where there are none",
+)
+ALL_TARGETS = ('ALL', "All", "Those of all effectors")
+"""Which targets an operator takes. All where poses are kept: a target whose handle was dragged is selected,
+and without the others half of the pose would be lost."""
 
 
 class POISE_OT_snap_targets(EffectorOperator, label="Snap Targets to Bones"):
     """Bring targets to their bones as they are posed, so that the next solve moves nothing"""
 
-    which: _which()
+    which: choice("Which targets", CHOSEN_TARGETS, ALL_TARGETS, name="Targets")
     on: choice(
         "On which frames",
         ('FRAME', "This Frame", "The present frame; keyed if auto-key is on"),
@@ -357,7 +358,7 @@ class POISE_OT_targets_from_animation(JobOperator, label="Targets from Animation
 class POISE_OT_correct(EffectorOperator, label="Correct"):
     """Turn what targets were moved by, on this frame, into offsets that ease in and out"""
 
-    which: _which()
+    which: choice("Which targets", ALL_TARGETS, CHOSEN_TARGETS, name="Targets")
 
     def act(self, context: Context, armature: Object) -> None:
         report = posing.correct(armature, meant_effectors(context, armature, self.which))
@@ -374,12 +375,7 @@ class POISE_OT_corrections(EffectorOperator, label="Corrections"):
         ('OFF', "Off", "Targets are where they were recorded; the keys of corrections stay"),
         ('REMOVE', "Remove", "Remove corrections and their keys"),
     )
-    which: choice(
-        "Which targets",
-        ('ALL', "All", "Those of all effectors"),
-        ('CHOSEN', "Chosen", "Those of the selected bones, or the selected ones; all where there are none"),
-        name="Targets",
-    )
+    which: choice("Which targets", ALL_TARGETS, CHOSEN_TARGETS, name="Targets")
 
     def act(self, context: Context, armature: Object) -> None:
         rows = meant_effectors(context, armature, self.which)
@@ -460,9 +456,9 @@ class POISE_OT_hold_prop(EffectorOperator, label="Hold Prop"):
 
 
 class POISE_OT_key_targets(EffectorOperator, label="Key Targets"):
-    """Key targets where they are on the present frame; bakes and Live follow these keys"""
+    """Key all targets where they are on the present frame; bakes and Live follow these keys"""
 
-    which: _which()
+    which: choice("Which targets", ALL_TARGETS, CHOSEN_TARGETS, name="Targets")
 
     def act(self, context: Context, armature: Object) -> None:
         report = posing.key_targets(armature, meant_effectors(context, armature, self.which))

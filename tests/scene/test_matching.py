@@ -331,8 +331,19 @@ def test_the_operators_act_on_what_is_selected() -> None:
     assert changed_since(before, figure) == ["hand.L"]
     assert bpy.ops.poise.select_targets() == {'FINISHED'}
     assert {entry.target for entry in figure.poise.effectors} == {*bpy.context.selected_objects}
-    assert bpy.ops.poise.key_targets(which='ALL') == {'FINISHED'}
-    assert all(entry.target.animation_data is not None for entry in figure.poise.effectors)
+
+
+def test_key_targets_keys_the_whole_pose_whatever_is_selected_and_the_chosen_ones_on_demand() -> None:
+    figure = figure_set_up()
+    targets = {entry.name: entry.target for entry in figure.poise.effectors}
+    for target in bpy.context.selected_objects:
+        target.select_set(False)
+    targets["hand.L"].select_set(True)  # as after its handle was dragged
+    bpy.context.view_layer.objects.active = targets["hand.L"]
+    assert bpy.ops.poise.key_targets(which='CHOSEN') == {'FINISHED'}
+    assert {name for name, target in targets.items() if target.animation_data} == {"hand.L"}
+    assert bpy.ops.poise.key_targets() == {'FINISHED'}
+    assert {name for name, target in targets.items() if target.animation_data} == {*targets}
 
 
 def following(figure: Any) -> None:

@@ -337,6 +337,21 @@ def test_the_command_line_keys_targets(tmp_path: Path) -> None:
     assert figure.poise.recording is not None and "hand.L" in figure.poise.effectors
 
 
+def test_correct_takes_all_that_was_moved_whatever_is_selected() -> None:
+    figure = recorded()
+    assert bpy.ops.poise.targets_from_animation() == {'FINISHED'}
+    bpy.context.scene.frame_set(6)
+    hands = [figure.poise.effectors[name].target for name in ("hand.L", "hand.R")]
+    for hand in hands:
+        hand.location.z += 0.1
+    for item in bpy.context.selected_objects:
+        item.select_set(False)
+    hands[1].select_set(True)  # as after its handle was dragged
+    bpy.context.view_layer.objects.active = hands[1]
+    assert bpy.ops.poise.correct() == {'FINISHED'}
+    assert [hand.delta_location.z for hand in hands] == pytest.approx([0.1, 0.1])
+
+
 def test_buttons_do_what_the_functions_do() -> None:
     figure = recorded()
     assert bpy.ops.poise.targets_from_animation() == {'FINISHED'}
