@@ -5,6 +5,9 @@ The overlay draws the points. One gizmo stands for all of them: Blender asks it 
 anything else may have the event. A handle means the target of its effector, so it is chosen by selecting the
 target, and moved by Blender's own tools, with their keys, numbers, snapping and auto-key. In Pose Mode these
 would move bones: there the target is the active object for as long as the tool runs.
+
+Where the orientation of a target alone counts, as of a head's, dragging its handle turns it: moving it would
+do nothing.
 """
 
 import time
@@ -19,6 +22,7 @@ from ..core.errors import IKError
 from ..core.messages import Joined, Message
 from ..scene import posing
 from ..scene.effectors.effectors import label_of, present_state, target_of
+from ..scene.kinds.kinds import asked_of
 from ..scene.matching.snapping import obstacle_of
 from ..scene.properties.settings import settings_of
 from ..scene.translations import translated
@@ -38,7 +42,7 @@ TIMER_SECONDS: Final = 0.02
 """Pause between two looks whether the tool that moves a handle still runs [s]."""
 WAITING: Final = ('TIMER', 'MOUSEMOVE', 'INBETWEEN_MOUSEMOVE', 'LEFTMOUSE')
 """Events between the two clicks of a double-click."""
-TOOLS: Final = ('POISE_OT_move_handle', 'POISE_OT_turn_handle')
+TOOLS: Final = ('POISE_OT_move_handle', 'POISE_OT_turn_handle', 'POISE_OT_trackball_handle')
 """The tools that move handles."""
 
 
@@ -99,6 +103,12 @@ def _is_chosen(context: Context, entry: Any) -> bool:
     """Whether the target of an effector is selected."""
     target = target_of(entry)
     return target is not None and target.select_get(view_layer=context.view_layer)
+
+
+def _goes_to_place(entry: Any) -> bool:
+    """Whether the place of its target counts for an effector, and not its orientation alone."""
+    kind = asked_of(entry)
+    return kind.position or not kind.orientation
 
 
 class POISE_GGT_handles(GizmoGroup):
@@ -194,7 +204,7 @@ def _put_back(context: Context) -> None:
 
 
 class POISE_OT_handle(EffectorOperator, label="Handle"):
-    """Click to choose the handle's effector, drag to move its target, double-click to pin or free it"""
+    """Click to choose its effector, drag to move or turn its target, double-click to pin or free it"""
 
     bl_options: ClassVar = {'INTERNAL', 'BLOCKING'}
 
@@ -314,6 +324,8 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
         tools = operators.poise
         if self.action == 'TURN':
             tools.turn_handle('INVOKE_DEFAULT')
+        elif release_confirm and not any(_goes_to_place(own) for own in entries if _is_chosen(context, own)):
+            tools.trackball_handle('INVOKE_DEFAULT', TRANSFORM_OT_trackball={"release_confirm": True})
         else:
             tools.move_handle('INVOKE_DEFAULT', TRANSFORM_OT_translate={"release_confirm": release_confirm})
         return {'RUNNING_MODAL'}
@@ -383,11 +395,20 @@ class POISE_OT_turn_handle(Macro):
     bl_options: ClassVar = {'UNDO', 'BLOCKING', 'INTERNAL'}
 
 
+class POISE_OT_trackball_handle(Macro):
+    """Turn the target of a handle about both axes of the view"""
+
+    bl_idname = "poise.trackball_handle"
+    bl_label = "Trackball Handle"
+    bl_options: ClassVar = {'UNDO', 'BLOCKING', 'INTERNAL'}
+
+
 CLASSES = (
     POISE_OT_handle,
     POISE_OT_handle_end,
     POISE_OT_move_handle,
     POISE_OT_turn_handle,
+    POISE_OT_trackball_handle,
     POISE_GT_handles,
     POISE_GGT_handles,
 )
@@ -397,7 +418,11 @@ _register_classes, _unregister_classes = bpy.utils.register_classes_factory(CLAS
 def register() -> None:
     """Add operators and gizmos; the steps of a tool are moving, and then going back to what was active."""
     _register_classes()
-    for tool, step in ((POISE_OT_move_handle, "translate"), (POISE_OT_turn_handle, "rotate")):
+    for tool, step in (
+        (POISE_OT_move_handle, "translate"),
+        (POISE_OT_turn_handle, "rotate"),
+        (POISE_OT_trackball_handle, "trackball"),
+    ):
         steps: Any = tool
         steps.define(f"TRANSFORM_OT_{step}")
         steps.define("POISE_OT_handle_end")

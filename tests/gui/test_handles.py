@@ -82,7 +82,9 @@ class Handles(InWindow):
         self.click_all()
         self.assertEqual(self.value("bpy.context.active_object == target('hips')"), True)
 
-    def drag_handle(self, name: str, offset: tuple[float, float]) -> tuple[float, float]:
+    def drag_handle(
+        self, name: str, offset: tuple[float, float], tool: str = "POISE_OT_move_handle"
+    ) -> tuple[float, float]:
         """Press a handle and drag it, without letting go; where the mouse is then."""
         x, y = self.handle(name)
         self.window.move((x, y))
@@ -91,7 +93,7 @@ class Handles(InWindow):
         end = (x + offset[0], y + offset[1])
         self.window.drag((x, y), end)
         self.window.settle()
-        self.assertIn("POISE_OT_move_handle", self.value("running()"))
+        self.assertIn(tool, self.value("running()"))
         return end
 
     def let_go_of_handle(self) -> None:
@@ -111,6 +113,31 @@ class Handles(InWindow):
             self.assertEqual(self.chosen(), "hand.L")
             self.window.key("ctrl+z")
             self.window.settle()
+
+    def test_a_handle_whose_orientation_alone_counts_turns_with_the_mouse(self) -> None:
+        self.assertEqual(self.value("figure().poise.effectors['head'].kind"), "ORIENTATION")
+        face = "list(posed().pose.bones['spine.006'].matrix.to_quaternion() @ Vector((0.0, 0.0, 1.0)))"
+        there = "list(target('head').matrix_world.translation)"
+        for prepare in ("", OBJECT_MODE):
+            self.run_in_blender(prepare)
+            before, place, mode = self.value(f"[{face}, {there}, bpy.context.mode]")
+            self.drag_handle("head", (40.0, 0.0), tool="POISE_OT_trackball_handle")
+            self.let_go_of_handle()
+            self.assertGreater(distance(self.value(face), before), 0.1)
+            self.assertLess(distance(self.value(there), place), HALF_MILLIMETRE)
+            self.assertEqual(self.value("[bpy.context.mode, running()]"), [mode, []])
+            self.window.key("ctrl+z")
+            self.window.settle()
+            self.assertLess(distance(self.value(face), before), 1e-4)
+        # Chosen with one that goes to a place, both are moved.
+        self.window.click(self.handle("hand.L"))
+        self.window.key("shift", how="keydown")
+        self.window.click(self.handle("head"))
+        self.window.key("shift", how="keyup")
+        place = self.value(there)
+        self.drag_handle("head", (0.0, 30.0))
+        self.let_go_of_handle()
+        self.assertGreater(distance(self.value(there), place), 0.05)
 
     def test_a_hidden_target_is_moved_by_its_handle_and_stays_hidden_in_both_modes(self) -> None:
         self.run_in_blender("target('hand.L').hide_set(True)")
