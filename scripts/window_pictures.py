@@ -50,6 +50,15 @@ FILM: Final = (
 )
 """Bones that are dragged in the film, and by how much from where they are grabbed [pixels]."""
 
+POSE: Final = (
+    ("hips", ((0.0, -75.0), (50.0, -60.0), (-50.0, -45.0), (0.0, -30.0))),
+    ("hand.L", ((-30.0, 110.0), (-110.0, 60.0), (-40.0, 40.0))),
+)
+"""Handles that are dragged in a film, and by how much from where they are [pixels]."""
+
+POSE_STEPS: Final = 8
+"""Frames from one of these places to the next."""
+
 FILM_STEPS: Final = 11
 """Frames from one of these places to the next."""
 
@@ -75,6 +84,9 @@ FIRST_ROW: Final = 26.0
 
 Place = tuple[float, float]
 """In the window, with the origin at the lower left [pixels]."""
+
+Drag = Iterable[Place]
+"""Places to which something is dragged, from where it is grabbed [pixels]."""
 
 STAGE: Final = """
 space = area.spaces.active
@@ -820,24 +832,51 @@ PICTURES: Final[dict[str, Callable[[Studio], Image.Image]]] = {
 }
 
 
-def film(studio: Studio) -> list[Image.Image]:
-    """Two drags: the hips go down and aside while hands and feet hold, then a hand goes up and down."""
-    studio.stage("view.view_distance = 3.0", "bpy.context.scene.poise_overlay.limits = False")
+def dragged(
+    studio: Studio, way: Iterable[tuple[Place, Drag]], steps: int, width: float, height: float
+) -> list[Image.Image]:
+    """Drag with the mouse from where it is asked for to one place after the other, slowly at each of them."""
     frames: list[Image.Image] = []
-    for bone, way in FILM:
-        x, y = studio.bone(bone)
+    for start, offsets in way:
+        x, y = start
         studio.window.move((x, y))
+        studio.window.settle(4)
         studio.window.press()
-        for (from_x, from_y), (to_x, to_y) in pairwise(((0.0, 0.0), *way)):
-            for step in range(1, FILM_STEPS + 1):
-                part = step / FILM_STEPS
+        for (from_x, from_y), (to_x, to_y) in pairwise(((0.0, 0.0), *offsets)):
+            for step in range(1, steps + 1):
+                part = step / steps
                 part = part * part * (3.0 - 2.0 * part)
                 place = (x + from_x + part * (to_x - from_x), y + from_y + part * (to_y - from_y))
                 studio.window.move(place)
                 studio.window.settle(3)
-                frames.append(studio.around(with_mouse(studio.now(), place, studio.window.size[1]), 520, 640))
+                seen = with_mouse(studio.now(), place, studio.window.size[1])
+                frames.append(studio.around(seen, width, height))
         studio.window.release()
+        studio.rest()
     return frames
+
+
+def film(studio: Studio) -> list[Image.Image]:
+    """Two drags: the hips go down and aside while hands and feet hold, then a hand goes up and down."""
+    studio.stage("view.view_distance = 3.0", "bpy.context.scene.poise_overlay.limits = False")
+    return dragged(studio, ((studio.bone(bone), way) for bone, way in FILM), FILM_STEPS, 520, 640)
+
+
+def pose(studio: Studio) -> list[Image.Image]:
+    """A figure with a skin is posed by its handles: the hips, then a hand."""
+    studio.open("pick-up")
+    studio.run(SELECT, "bpy.data.objects.remove(bpy.data.objects['Box'])", PICK_UP[0])
+    studio.run(
+        "press('natural')",
+        "overlay = bpy.context.scene.poise_overlay",
+        "overlay.priorities = overlay.limits = False",
+        "space.show_gizmo, space.show_gizmo_navigate = True, False",
+        "space.overlay.show_bones = False",
+        "for entry in figure().poise.effectors:\n    entry.target.hide_set(True)",
+        "with bpy.context.temp_override(**in_view):\n    bpy.ops.object.mode_set(mode='POSE')",
+        "view.view_location, view.view_distance = (0.0, -0.1, 0.92), 3.0",
+    )
+    return dragged(studio, ((studio.pixel(name), way) for name, way in POSE), POSE_STEPS, 400, 600)
 
 
 def shot(studio: Studio) -> list[Image.Image]:
@@ -945,6 +984,7 @@ def batch(studio: Studio) -> list[Image.Image]:
 
 FILMS: Final[dict[str, Callable[[Studio], list[Image.Image]]]] = {
     "drag": film,
+    "pose": pose,
     "shot": shot,
     "loop": loop,
     "locked": locked,
