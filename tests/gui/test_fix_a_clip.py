@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The tutorial *Fix a recorded clip*, click by click, in the clip that scripts/samples makes."""
 
+import time
 import unittest
 from collections.abc import Iterable
 
@@ -39,6 +40,9 @@ AT_CUP = range(178, 205)
 
 EASE = 30
 """Frames in which the hand leaves its recorded path, and as many in which it comes back."""
+
+POLL_SECONDS = 0.2
+"""From one look whether a bake is done to the next [s]."""
 
 MOST_CLICKS = 5
 """Of steps 1 to 3, as the page counts them."""
@@ -113,7 +117,11 @@ class FixAClip(InWindow):
         """Click somewhere, count it, and wait until what it began is done."""
         self.window.click(place)
         self.clicks += 1
-        self.wait_while("running()")
+        while self.value("running()"):
+            time.sleep(
+                POLL_SECONDS
+            )  # without a drawing, which takes the processor longer than a frame of a bake
+        self.window.settle()
 
     def press(self, operator: str, part: float = LEFT, above: int = 0, given: str = "") -> None:
         """Click on a button of the sidebar, which is scrolled to so much above its end."""
