@@ -34,7 +34,7 @@ class Pop(NamedTuple):
     """Frame to which the joint turns: its position, or its number."""
     joint: str
     turn: float
-    """Angle of the turn [rad]."""
+    """Angle of the turn; from the preferred pose, where each frame has its own [rad]."""
 
 
 def pops_of(
@@ -54,14 +54,15 @@ def pops_of(
     turns = _turns(rotations)
     more = min(BESIDE + 1, len(turns)) if cyclic else 0
     if preferred is None:
-        found = _out_of_proportion(turns, bound, more)
+        own = turns
+        found = _out_of_proportion(own, bound, more)
     else:
         wanted = matrix_from_euler(preferred.rotation[:, joints], skeleton.orders[joints])
-        theirs = _turns(wanted)
-        found = _out_of_proportion(_turns(wanted.swapaxes(-1, -2) @ rotations), bound, more)
+        theirs, own = _turns(wanted), _turns(wanted.swapaxes(-1, -2) @ rotations)
+        found = _out_of_proportion(own, bound, more)
         found &= ~_out_of_proportion(theirs, bound, more) | (turns > theirs + bound)
     return tuple(
-        Pop(int(frame) + 1, skeleton.names[int(joints[column])], float(turns[frame, column]))
+        Pop(int(frame) + 1, skeleton.names[int(joints[column])], float(own[frame, column]))
         for frame, column in np.argwhere(found)
     )
 
