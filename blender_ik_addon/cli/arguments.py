@@ -8,8 +8,8 @@ from typing import Any, Final
 from ..core.problem.options import METHODS
 from ..scene.animation.layers import BLENDS
 from ..scene.bake.bones import CHANNELS
-from ..scene.bake.destinations import PLACES
 from ..scene.bake.frames import RANGES
+from ..scene.bake.options import PLACES
 
 COMMAND: Final = "poise"
 """What follows `blender --command`."""

@@ -101,22 +101,14 @@ def _bake(armature_object: Object, options: argparse.Namespace, progress: Progre
     if options.lock_contacts:
         contacts = posing.lock_contacts(armature_object, progress=lambda _: progress(0.0))
         teller.say(contacts.summary())
-    settings = settings_of(armature_object)  # as given, or as saved
     for given, option in ((options.bake_at_keys, "--at-keys"), (options.bake_fewest, "--fewest-keys")):
         if given and options.bake_step is not None:
             raise IKError(f"give --step or {option}, not both")
-    fewest = settings.bake_fewest and options.bake_step is None
     characters = [armature_object, *(armature(name, set_up=True) for name in options.together)]
-    reports = posing.bake_together(
-        characters,
-        frames,
-        step=None if fewest else settings.bake_step,
-        at_keys=settings.bake_at_keys and options.bake_step is None,
-        fewest=fewest,
-        replace=options.force,
-        bones=options.bones,
-        progress=progress,
+    job = posing.BakeJobs(
+        characters, frames, step=options.bake_step, replace=options.force, bones=options.bones
     )
+    reports = job.run(progress)
     return list(zip(characters, reports, strict=True))
 
 

@@ -29,10 +29,10 @@ from .armature.pose_note import note_posed
 from .armature.poses import evaluated_matrices, write_pose
 from .armature.restoring import PoseSnapshot, set_up_restored_on_error
 from .armature.role_table import recognise_roles
-from .bake.destinations import BakeTo
-from .bake.frames import BakeFrames, bake_range
+from .bake.frames import bake_range
 from .bake.job import BakeJob
 from .bake.measuring import measure
+from .bake.options import BakeOptions
 from .bake.together import BakeJobs
 from .character.feet import roll_feet
 from .character.mirror import MirrorReport, mirror
@@ -81,11 +81,10 @@ MARKED: Final = "Poise: "
 
 __all__ = [
     "AttachReport",
-    "BakeFrames",
     "BakeJob",
     "BakeJobs",
+    "BakeOptions",
     "BakeReport",
-    "BakeTo",
     "ContactReport",
     "ContactsJob",
     "EffectorError",
@@ -314,74 +313,29 @@ def bake(
     armature_object: Object,
     frames: Iterable[int] | str | None = None,
     *,
-    step: float | None = None,
-    at_keys: bool | None = None,
-    fewest: bool | None = None,
-    replace: bool = False,
-    to: str | None = None,
-    name: str | None = None,
-    blend: str | None = None,
-    ease_in: int | None = None,
-    ease_out: int | None = None,
-    bones: str | Iterable[str] | None = None,
-    channels: str | None = None,
-    loop: bool | None = None,
-    clear_constraints: bool | None = None,
     progress: Callable[[float], None] | None = None,
+    **options: Any,
 ) -> BakeReport:
     """Solve frames and write them as keys into the object's own action, or where `to` says.
 
     Args:
-        frames: Increasing whole frames, or a range: 'SCENE', 'PREVIEW', 'ACTION', 'KEYS' or 'CUSTOM'; by
-            default that in the settings. Keys of earlier bakes on the solved channels, from the first of them
-            to the last, are replaced.
-        step: Every which of the frames is keyed, and the last one; all are solved. Below 1 sub-frames are
-            solved and keyed too: with 0.5 there are twice as many keys as frames.
-        at_keys: Whether those are keyed at which targets have keys, and others only where the error between
-            keys exceeds the deviation in the settings. By default step and this are as in the settings for a
-            range, and 1 and False for frames that are given.
-        fewest: Whether each curve gets the fewest keys, with fitted handles, that keep the bones of effectors
-            within the deviations in the settings, at all frames and between them; with `at_keys` besides
-            those where targets have keys. By default likewise.
-        replace: Whether other keys there are replaced, too: it is refused otherwise, but where an effector
-            lets bones stay near the pose of each frame.
-        to: 'ACTION', the object's own action; 'NEW', a new action; or 'STRIP', an NLA strip over what plays:
-            the object's own action goes into a strip below. This and all that follows is by default as in the
-            settings.
-        name: Of the new action or of the strip. A strip that Poise has made is baked again.
-        blend: How the strip plays over what is below it, 'COMBINE', 'ADD' or 'REPLACE'; what plays is what
-            was solved.
-        ease_in: Frames over which the motion that is there goes over into the solved one, at the beginning.
-        ease_out: The same at the end. Errors in these frames are nan.
-        bones: Which bones move: 'ALL', 'SELECTED', 'LIMBS' (those of the selected bones), or names of bones
-            and of parts of the body, such as "arm.L", "legs" or "trunk". Others stay as they are animated.
-        channels: Which of their channels: 'BOTH', 'LOCATION' or 'ROTATION'.
-        loop: Whether the last frame is the first one again: pose and speed are the same there, and F-curves
-            repeat the keys. What travels goes on with each round.
-        clear_constraints: Whether the constraints of the bones that are keyed are removed at the end; bones
-            that they pose are keyed where they are.
+        armature_object: With effectors.
+        frames: Increasing whole frames, each of which is keyed by default; or a range: 'SCENE', 'PREVIEW',
+            'ACTION', 'KEYS' or 'CUSTOM', by default that in the settings.
         progress: Called with the part done in [0, 1]; what it raises stops the bake.
+        options: Fields of `BakeOptions`; by default they are as in the settings.
 
     Raises:
         IKError: Something is missing or cannot be posed, a name is taken, or keys would be
             lost; everything is as before then.
     """
     check_present(armature_object)
-    where = BakeTo.of(armature_object, place=to, name=name, blend=blend, ease_in=ease_in, ease_out=ease_out)
-    job = BakeJob(
-        armature_object,
-        frames,
-        step,
-        at_keys=at_keys,
-        fewest=fewest,
-        replace_keys=replace,
-        to=where,
-        bones=bones,
-        channels=channels,
-        loop=loop,
-        clear_constraints=clear_constraints,
-    )
-    return job.run(progress)
+    return BakeJob(armature_object, frames, **_keying(frames) | options).run(progress)
+
+
+def _keying(frames: Iterable[int] | str | None) -> dict[str, Any]:
+    """Options by which frames that are given one by one are all keyed; none for a range."""
+    return {} if frames is None or isinstance(frames, str) else {"step": 1, "at_keys": False, "fewest": False}
 
 
 def mark_frames(armature_object: Object) -> int:
@@ -406,7 +360,6 @@ def bake_together(
     armature_objects: Sequence[Object],
     frames: Iterable[int] | str | None = None,
     *,
-    replace: bool = False,
     progress: Callable[[float], None] | None = None,
     **options: Any,
 ) -> tuple[BakeReport, ...]:
@@ -417,14 +370,10 @@ def bake_together(
     Args:
         armature_objects: At least one, each once.
         frames: As of `bake`; by default the range in the settings of the first.
-        replace: As of `bake`.
         progress: As of `bake`.
-        options: All other arguments of `bake`, the same for all characters.
+        options: As of `bake`, the same for all characters.
 
     Raises:
         IKError: As `bake`; all characters are as before then.
     """
-    own = {"to": "place", "name": "name", "blend": "blend", "ease_in": "ease_in", "ease_out": "ease_out"}
-    where = {own[key]: options.pop(key) for key in tuple(options) if key in own}
-    job = BakeJobs(tuple(armature_objects), frames, where=where, replace_keys=replace, **options)
-    return job.run(progress)
+    return BakeJobs(armature_objects, frames, **_keying(frames) | options).run(progress)

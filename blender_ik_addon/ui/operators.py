@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, ClassVar
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty, StringProperty
+from bpy.props import EnumProperty, FloatProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Object
 
 from ..core.errors import IKError
@@ -27,17 +27,11 @@ from ..scene.effectors.effectors import (
 )
 from ..scene.jobs import Job
 from ..scene.kinds.kinds import KINDS
+from ..scene.properties.declared import again
 from ..scene.properties.effector_properties import KIND_ITEMS, STATE_ITEMS, POISE_PG_effector
 from ..scene.properties.naming import note_name
 from ..scene.properties.overrides import only_own
-from ..scene.properties.settings import (
-    BLEND_ITEMS,
-    BONES_ITEMS,
-    CHANNELS_ITEMS,
-    RANGE_ITEMS,
-    TO_ITEMS,
-    settings_of,
-)
+from ..scene.properties.settings import POISE_PG_armature, settings_of
 from ..scene.reports import listed
 from ..scene.translations import translated
 from .acting import (
@@ -731,112 +725,37 @@ class POISE_OT_solve_pose(EffectorOperator, label="Solve Pose"):
         return self.answer(posing.solve_pose(armature, context.evaluated_depsgraph_get()))
 
 
-def _frame(name: str, description: str, default: int) -> Any:
-    """An end of the range."""
-    return IntProperty(name=name, description=description, default=default, options={'SKIP_SAVE'})
+def _setting(name: str) -> Any:
+    """An option that is as in the settings where it is not given."""
+    return again(POISE_PG_armature, name, options={'SKIP_SAVE'})
 
 
-def _ease(name: str, description: str) -> Any:
-    """How long the bake goes over at an end."""
-    return IntProperty(name=name, description=description, min=0, soft_max=100, options={'SKIP_SAVE'})
-
-
-TO_SETTINGS: Mapping[str, str] = {
-    "to": "bake_to",
-    "new_name": "bake_name",
-    "blend": "bake_blend",
-    "ease_in": "bake_ease_in",
-    "ease_out": "bake_ease_out",
-    "bones": "bake_bones",
-    "channels": "bake_channels",
-    "loop": "bake_loop",
-    "clear_constraints": "bake_clear_constraints",
+BAKE_OPTIONS: Mapping[str, str] = {
+    **{name: name for name in ("step", "at_keys", "fewest", "to", "blend", "ease_in", "ease_out")},
+    **{name: name for name in ("bones", "channels", "loop", "clear_constraints")},
+    "new_name": "name",
 }
-"""Options of a bake that are in the settings where they are not given -> the properties there."""
+"""Properties of the operator that are in the settings where they are not given -> options of a bake."""
 
 
 class POISE_OT_bake(JobOperator, label="Bake"):
     """Solve every frame and key the solved bones; Escape cancels and restores everything"""
 
-    range: EnumProperty(
-        name="Range",
-        description="Frames to bake; by default the range in the settings",
-        items=RANGE_ITEMS,
-        options={'SKIP_SAVE'},
-    )
-    start: _frame(
-        "Start Frame",
-        "First frame to bake, of the range Custom; without start and end, that in the settings",
-        1,
-    )
-    end: _frame(
-        "End Frame",
-        "Last frame to bake, of the range Custom; without start and end, that in the settings",
-        250,
-    )
-    step: FloatProperty(
-        name="Step",
-        description="Every how many frames there is a key, below 1 at sub-frames; by default the step in the "
-        "settings",
-        default=1.0,
-        min=0.02,
-        soft_max=24.0,
-        step=100,
-        options={'SKIP_SAVE'},
-    )
-
-    at_keys: BoolProperty(
-        name="At Targets' Keys",
-        description="Key the frames at which targets have keys, and others only where effectors would "
-        "deviate too far; by default as in the settings",
-        options={'SKIP_SAVE'},
-    )
-    fewest: BoolProperty(
-        name="Fewest Keys",
-        description="Key each curve only where it needs keys, so that bones of effectors stay within the "
-        "deviation in the settings; by default as in the settings",
-        options={'SKIP_SAVE'},
-    )
-
-    loop: BoolProperty(
-        name="Loop",
-        description="The last frame is the first one again, in pose and speed, and F-curves repeat the keys; "
-        "by default as in the settings",
-        options={'SKIP_SAVE'},
-    )
-    to: EnumProperty(
-        name="Bake To",
-        description="Where the keys go; by default as in the settings, as all that follows",
-        items=TO_ITEMS,
-        options={'SKIP_SAVE'},
-    )
-    new_name: StringProperty(
-        name="Name", description="Name of the new action or of the NLA strip", options={'SKIP_SAVE'}
-    )
-    blend: EnumProperty(
-        name="Blend",
-        description="How the strip plays over what is below it",
-        items=BLEND_ITEMS,
-        options={'SKIP_SAVE'},
-    )
-    bones: EnumProperty(
-        name="Bones", description="Which bones it moves and keys", items=BONES_ITEMS, options={'SKIP_SAVE'}
-    )
-    channels: EnumProperty(
-        name="Channels",
-        description="Which channels of these bones",
-        items=CHANNELS_ITEMS,
-        options={'SKIP_SAVE'},
-    )
-    ease_in: _ease(
-        "Ease In", "Frames at the beginning of the range that go over from the motion that is there"
-    )
-    ease_out: _ease("Ease Out", "Frames at the end of the range that go over to the motion that is there")
-    clear_constraints: BoolProperty(
-        name="Clear Constraints",
-        description="Remove the constraints of the bones that are keyed; by default as in the settings",
-        options={'SKIP_SAVE'},
-    )
+    range: _setting("bake_range")
+    start: _setting("bake_start")
+    end: _setting("bake_end")
+    step: _setting("bake_step")
+    at_keys: _setting("bake_at_keys")
+    fewest: _setting("bake_fewest")
+    loop: _setting("bake_loop")
+    to: _setting("bake_to")
+    new_name: _setting("bake_name")
+    blend: _setting("bake_blend")
+    bones: _setting("bake_bones")
+    channels: _setting("bake_channels")
+    ease_in: _setting("bake_ease_in")
+    ease_out: _setting("bake_ease_out")
+    clear_constraints: _setting("bake_clear_constraints")
     together: flag(
         "Selected Characters",
         "Bake all selected armatures with effectors in one go, also where targets are each other's bones",
@@ -856,31 +775,19 @@ class POISE_OT_bake(JobOperator, label="Bake"):
     needs_effectors: ClassVar = True
     doing, noun = Message("baking"), Message("Bake")
 
-    def _asked(self, armature: Object) -> dict[str, Any]:
-        """The frames that were asked for, None for those in the settings, and which are keyed."""
+    def _frames(self) -> range | str | None:
+        """The frames or the range that were asked for; None for the range in the settings."""
         given = [name for name in ("start", "end") if self.properties.is_property_set(name)]
         if len(given) == 1:
             raise IKError("Only '{given}' was given: give both start and end, or neither", given=given[0])
         which = self.range if self.properties.is_property_set("range") else None
-        frames = range(self.start, self.end + 1) if given and which in (None, 'CUSTOM') else which
-        settings, is_set = settings_of(armature), self.properties.is_property_set
-        at_keys = self.at_keys if is_set("at_keys") else settings.bake_at_keys and not is_set("step")
-        step = self.step if is_set("step") else settings.bake_step
-        fewest = self.fewest if is_set("fewest") else settings.bake_fewest and not is_set("step")
-        if fewest and not is_set("step"):
-            step = None
-        own = {name: getattr(self, name) if is_set(name) else None for name in TO_SETTINGS}
-        own["place"], own["name"] = own.pop("to"), own.pop("new_name")
-        moved = {name: own.pop(name) for name in ("bones", "channels", "loop", "clear_constraints")}
-        return {
-            "frames": frames,
-            "step": step,
-            "at_keys": at_keys,
-            "fewest": fewest,
-            "replace_keys": self.replace,
-            "where": own,
-            **moved,
-        }
+        return range(self.start, self.end + 1) if given and which in (None, 'CUSTOM') else which
+
+    def _options(self) -> dict[str, Any]:
+        """The options that were asked for."""
+        is_set = self.properties.is_property_set
+        given = {option: getattr(self, name) for name, option in BAKE_OPTIONS.items() if is_set(name)}
+        return given | {"replace": self.replace}
 
     def draw(self, context: Context) -> None:
         """Show the options in the redo panel; the ends of the range where they count."""
@@ -916,28 +823,21 @@ class POISE_OT_bake(JobOperator, label="Bake"):
             self.range = 'CUSTOM' if is_set("start") else settings.bake_range
         if not is_set("start"):
             self.start, self.end = settings.bake_start, settings.bake_end
-        if not is_set("at_keys"):
-            self.at_keys = settings.bake_at_keys and not is_set("step")
-        if not is_set("fewest"):
-            self.fewest = settings.bake_fewest and not is_set("step")
-        if not is_set("step"):
-            self.step = settings.bake_step
-        for name, setting in TO_SETTINGS.items():
+        options = posing.BakeOptions.of(armature, self._frames(), **self._options())
+        for name, option in BAKE_OPTIONS.items():
             if not is_set(name):
-                setattr(self, name, getattr(settings, setting))
+                setattr(self, name, getattr(options, option))
 
     def begin(self, context: Context, armature: Object) -> posing.BakeJob | posing.BakeJobs:
-        options = self._asked(armature)
-        where = options.pop("where")
         others = [obj for obj in context.selected_objects if obj.type == 'ARMATURE' and obj != armature]
         others = [obj for obj in others if settings_of(obj).effectors] if self.together else []
         if others:
-            return posing.BakeJobs((armature, *others), where=where, **options)
-        return posing.BakeJob(armature, to=posing.BakeTo.of(armature, **where), **options)
+            return posing.BakeJobs((armature, *others), self._frames(), **self._options())
+        return posing.BakeJob(armature, self._frames(), **self._options())
 
     def act(self, context: Context, armature: Object) -> set[str]:
         if self._was_asked:  # it goes on as another bake, which can be cancelled and undone as any
-            given = ("range", "start", "end", "step", "at_keys", "fewest", "together", *TO_SETTINGS)
+            given = ("range", "start", "end", "together", *BAKE_OPTIONS)
             own = {name: getattr(self, name) for name in given if self.properties.is_property_set(name)}
             bake: Any = bpy.ops.poise.bake  # pyright: ignore[reportAttributeAccessIssue]
             bake('INVOKE_DEFAULT', **own, replace=True)

@@ -183,7 +183,7 @@ def test_a_bake_that_is_cancelled_leaves_the_nla_as_it_was(arm: Any, to: str, ag
         posing.bake(arm, range(4, 7), to=to, name="Fix")
         bpy.context.scene.frame_set(1)
     before = nla_record(arm), pose_record(arm), again or action_record(arm), bpy.context.scene.frame_current
-    job = posing.BakeJob(arm, FRAMES, replace_keys=True, to=posing.BakeTo(to, "Fix"))
+    job = posing.BakeJob(arm, FRAMES, replace=True, to=to, name="Fix")
     while job.progress < part and job.step():
         pass
     job.cancel()

@@ -280,7 +280,7 @@ def test_a_bake_with_a_step_that_is_cancelled_leaves_everything_as_it_was(
     constraint = arm.pose.bones["bone.001"].constraints.new('COPY_ROTATION')
     constraint.target, constraint.subtarget, constraint.influence = arm, "bone.000", 0.5
     before = pose_record(arm), action_record(arm), bpy.context.scene.frame_current
-    job = posing.BakeJob(arm, 'SCENE', 4, at_keys=at_keys)
+    job = posing.BakeJob(arm, 'SCENE', step=4, at_keys=at_keys)
     while job.progress < part and job.step():
         pass
     assert part <= job.progress < 1.0

@@ -96,7 +96,7 @@ def test_one_cancel_puts_all_of_them_back(pair: tuple[Any, Any], part: float, to
         bpy.context.scene.frame_set(1)
     before = [(pose_record(own), own.animation_data and len(own.animation_data.nla_tracks)) for own in pair]
     actions = sorted(action.name for action in bpy.data.actions)
-    job = posing.BakeJobs(pair, FRAMES, where={"place": to})
+    job = posing.BakeJobs(pair, FRAMES, to=to)
     while job.progress < part and job.step():
         pass
     job.cancel()

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from bpy.types import Object
@@ -13,33 +13,25 @@ from ...core.character.roles.character import Limb, Side
 from ..armature.armature import pose_bones_named
 from ..armature.role_table import read_character
 from ..compat import is_selected
-from ..properties.settings import BONES_ITEMS, CHANNELS_ITEMS, settings_of
+from ..properties.settings import CHANNELS_ITEMS
 from ..reports import listed
 from ..rig.rig import Rig
 
-BONES: Final = tuple(item[0] for item in BONES_ITEMS)
 CHANNELS: Final = tuple(item[0] for item in CHANNELS_ITEMS)
 
 
-def restricted(
-    rig: Rig, armature_object: Object, bones: str | Iterable[str] | None = None, channels: str | None = None
-) -> Rig:
+def restricted(rig: Rig, armature_object: Object, bones: str | Iterable[str], channels: str) -> Rig:
     """Return a rig of which only some bones and channels move, with the effectors that these can move.
 
     Args:
         rig: All of it.
-        armature_object: With the settings, and bones that are selected.
-        bones: One of `BONES`, or names of bones and of parts of the body, such as "arm.L", "legs" or "trunk";
-            None for what the settings say.
-        channels: One of `CHANNELS`; None for what the settings say.
+        armature_object: With bones that are selected.
+        bones: As in `BakeOptions`.
+        channels: One of `CHANNELS`.
 
     Raises:
         IKError: There is no such bone, part or channel, no bone is selected, or no effector is left.
     """
-    settings: Any = settings_of(armature_object)
-    bones = settings.bake_bones if bones is None else bones
-    channels = settings.bake_channels if channels is None else channels
-    assert bones is not None and channels is not None
     if channels not in CHANNELS:
         raise IKError(
             "there are no channels {channels!r}: there are {names}",

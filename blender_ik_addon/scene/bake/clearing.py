@@ -19,7 +19,6 @@ from ..animation.fcurves import ChannelKeys, bone_keys
 from ..armature.armature import Armature
 from ..armature.poses import channel_values
 from ..armature.restoring import block_with_uid
-from ..properties.settings import settings_of
 from ..reports import listed
 from ..rig.rig import Rig
 from .bones import chosen_joints
@@ -88,7 +87,7 @@ def keyable(armature: Armature, joints: IntArray) -> Armature:
 
 
 def constrained_joints(
-    armature_object: Object, rig: Rig, bones: str | Iterable[str] | None, channels: str | None
+    armature_object: Object, rig: Rig, bones: str | Iterable[str], channels: str
 ) -> IntArray:
     """Return the joints of the chains that constraints pose and that are baked where these are cleared, (k,).
 
@@ -101,14 +100,13 @@ def constrained_joints(
     Raises:
         IKError: Not all channels are baked.
     """
-    settings: Any = settings_of(armature_object)
-    if (settings.bake_channels if channels is None else channels) != 'BOTH':
+    if channels != 'BOTH':
         raise IKError(
             "constraints can only be cleared where location and rotation are baked: choose both Channels"
         )
     skeleton = rig.armature.skeleton
     posed: Any = armature_object.pose.bones if armature_object.pose else {}
-    chosen = chosen_joints(armature_object, skeleton, settings.bake_bones if bones is None else bones)
+    chosen = chosen_joints(armature_object, skeleton, bones)
     found = {skeleton.index(name) for name in rig.chains if name in rig.armature.driven_by}
     constrained = [j for j in sorted(found & chosen) if len(posed[skeleton.names[j]].constraints)]
     return np.array(constrained, dtype=np.int64)

@@ -7,7 +7,7 @@ and neither weight changes, so posture and velocity are those of the keys beside
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import bpy
@@ -42,64 +42,12 @@ from ..animation.layers import (
 from ..animation.own_keys import note_own_keys
 from ..armature.armature import Armature
 from ..armature.restoring import ActionSnapshot, go_to_frame
-from ..properties.settings import TO_ITEMS, settings_of
 from .frames import key_time
+from .options import BakeOptions
 from .replaced_keys import ReplacedKeys
-
-PLACES: Final = tuple(item[0] for item in TO_ITEMS)
-"""Names of the places."""
-
-STRIP_NAME: Final = "Poise"
-"""Of a strip without another name."""
 
 SETTINGS: Final = "poise."
 """How the paths of Poise's own settings begin."""
-
-
-@dataclass(frozen=True)
-class BakeTo:
-    """Where the keys of a bake go."""
-
-    place: str = 'ACTION'
-    """One of `PLACES`."""
-    name: str = ""
-    """Of the new action or of the strip."""
-    blend: str = 'COMBINE'
-    """How a strip plays over what is below it: 'COMBINE', 'ADD' or 'REPLACE'."""
-    ease_in: int = 0
-    """Frames over which the motion that is there goes over into the solved one, at the beginning."""
-    ease_out: int = 0
-    """The same at the end."""
-
-    @classmethod
-    def of(cls, armature_object: Object, **given: Any) -> "BakeTo":
-        """Return what is given, and for what is None what is in the settings.
-
-        Raises:
-            IKError: There is no such place, or frames to ease are below 0.
-        """
-        settings = settings_of(armature_object)
-        own = {
-            "place": settings.bake_to,
-            "name": settings.bake_name,
-            "blend": settings.bake_blend,
-            "ease_in": settings.bake_ease_in,
-            "ease_out": settings.bake_ease_out,
-        }
-        to = cls(**own | {key: value for key, value in given.items() if value is not None})
-        if to.place not in PLACES:
-            raise IKError(
-                "a bake cannot go to {place!r}: there are {names}", place=to.place, names=', '.join(PLACES)
-            )
-        if min(to.ease_in, to.ease_out) < 0:
-            raise IKError(
-                "frames to ease are 0 or more, got {ease_in} and {ease_out}",
-                ease_in=to.ease_in,
-                ease_out=to.ease_out,
-            )
-        if to.place == 'STRIP' and not to.name.strip():
-            to = replace(to, name=STRIP_NAME)
-        return to
 
 
 class Destination:
@@ -110,25 +58,22 @@ class Destination:
     eased: IntArray
     """The own frames that the solved motion has not for itself, counted from the first."""
 
-    def __init__(
-        self, to: BakeTo, armature_object: Object, frames: Sequence[float], *, between: bool = False
-    ) -> None:
+    def __init__(self, options: BakeOptions, armature_object: Object, frames: Sequence[float]) -> None:
         """Check what is there.
 
         Args:
-            to: Where the keys go.
-            armature_object: Which plays them.
+            options: Of the bake.
+            armature_object: Which plays the keys.
             frames: That are solved.
-            between: Whether what is below a strip is asked for between frames too.
 
         Raises:
             IKError: A name is taken, or what is written is linked or shared.
         """
-        self._to, self._frames, self._between = to, tuple(frames), between
+        self._options, self._frames = options, tuple(frames)
         self._times = np.array(frames, dtype=np.float64) * key_time()
         self.span = float(self._times[0]), float(self._times[-1])
-        self.strip = to.name if to.place == 'STRIP' else ""
-        self._weights = _weights(frames, to.ease_in, to.ease_out)
+        self.strip = options.strip
+        self._weights = _weights(frames, options.ease_in, options.ease_out)
         self.eased = np.flatnonzero(self._weights < 1.0)
         self._name = ""
         """Of a new action; empty where the own one is written."""
@@ -140,13 +85,13 @@ class Destination:
         """What plays below a strip that is added, at the frames and between, by channel, (2 F - 1,)."""
         self._replaced = 0
         if self.strip:
-            check_strip(armature_object, self.strip, to.blend)
-        elif to.place == 'NEW':
+            check_strip(armature_object, self.strip, options.blend)
+        elif options.to == 'NEW':
             self._name = self._new_name(armature_object)
 
     def _new_name(self, armature_object: Object) -> str:
         """Name of the action to make; empty for that which the object has already."""
-        animation, name = armature_object.animation_data, self._to.name.strip()
+        animation, name = armature_object.animation_data, self._options.name.strip()
         own = animation.action if animation is not None else None
         if not name:
             return f"{armature_object.name} Poise Bake"
@@ -184,7 +129,7 @@ class Destination:
     @property
     def multiplies(self) -> bool:
         """Whether quaternions of a strip are multiplied with those below, which takes all four components."""
-        return bool(self.strip) and self._to.blend == 'COMBINE'
+        return bool(self.strip) and self._options.blend == 'COMBINE'
 
     stays = False
     """Whether a strip that was written is to stay, and play."""
@@ -198,7 +143,7 @@ class Destination:
         """Make what is written, after `remember`."""
         obj: Any = armature_object
         if self.strip:
-            make_strip(obj, self.strip, self._to.blend, self.span)
+            make_strip(obj, self.strip, self._options.blend, self.span)
         elif self._name:
             self._make_action(obj)
         if not self.strip:
@@ -243,7 +188,7 @@ class Destination:
         """Write the keys of some own frames, of values of all own frames (F,), or curves as they are."""
         curves = [own for own in keys if own.curve is not None]
         keys = [own for own in keys if own.curve is None]
-        blend = self._to.blend if self.strip else 'REPLACE'
+        blend = self._options.blend if self.strip else 'REPLACE'
         if self._base is None:
             self._base = self._present(armature_object, [own.channel for own in keys])
         if len(self.eased):
@@ -269,7 +214,7 @@ class Destination:
             keys = [read_keys(curves[own])["co"][:, 0] for own in channels if own in curves]
             self._replaced = sum(_inside(frames, self.span) for frames in keys)
             frames = np.array(self._frames, dtype=np.float64)
-            if self._between and self._to.blend != 'REPLACE':
+            if self._options.fewest and self._options.blend != 'REPLACE':
                 frames = halves(frames)
             found = below(
                 armature_object,

@@ -3,7 +3,6 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
 from typing import Final
@@ -20,9 +19,6 @@ from ..properties.settings import RANGE_ITEMS, settings_of
 
 LAST_FRAME: Final = 1_048_574
 """Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
-
-LEAST_STEP: Final = 0.02
-"""Smallest step [frames]: keys nearer than half of that are one to Blender."""
 
 RANGES: Final = tuple(item[0] for item in RANGE_ITEMS)
 """Names of the ranges."""
@@ -85,80 +81,39 @@ def bake_range(armature_object: Object, which: str | None = None) -> range:
     return range(start, end + 1)
 
 
-@dataclass(frozen=True)
-class BakeFrames:
-    """The frames of a bake."""
+def frames_of(armature_object: Object, frames: Iterable[float] | str | None) -> tuple[int, ...]:
+    """Return frames, or those of a range (IKError: as `bake_range` and `checked_frames`)."""
+    if frames is None or isinstance(frames, str):
+        frames = bake_range(armature_object, frames)
+    return checked_frames(frames)
 
-    solved: tuple[float, ...]
-    """All of them; a whole frame is an int."""
-    keyed: tuple[float, ...]
-    """Those that get keys in any case, the first and the last of all among them."""
-    at_keys: bool
-    """Whether others get keys where the error between keys needs them."""
-    fewest: bool = False
-    """Whether each curve gets the fewest keys that it needs, besides those of `keyed`."""
 
-    @classmethod
-    def of(
-        cls,
-        armature_object: Object,
-        frames: Iterable[float] | str | None = None,
-        step: float | None = None,
-        *,
-        at_keys: bool | None = None,
-        fewest: bool | None = None,
-    ) -> "BakeFrames":
-        """Choose them.
+def solved_and_keyed(
+    armature_object: Object, frames: Sequence[int], step: float, *, at_keys: bool, fewest: bool
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return all frames to solve, and those of them that get keys in any case, the ends among them.
 
-        Args:
-            armature_object: With the settings.
-            frames: Increasing whole frames, or one of `RANGES`; by default the range in the settings.
-            step: Every which of them is keyed, from 1 on; below 1 there are keys at sub-frames.
-            at_keys: Whether those are keyed instead at which targets have keys. By default step and this are
-                as in the settings for a range, and 1 and False for frames that are given.
-            fewest: Whether each curve is to have the fewest keys that it needs; by default likewise.
+    A whole frame is an int. Arguments as in `BakeOptions`.
 
-        Raises:
-            IKError: There are no such frames, they do not rise, the step is neither a whole number from 1 on
-                nor a part of a frame, or no target has keys in them; or a step and the fewest keys are both
-                asked for.
-        """
-        settings, given = settings_of(armature_object), True
-        if frames is None or isinstance(frames, str):
-            frames, given = bake_range(armature_object, frames), False
-        if at_keys is None:
-            at_keys = settings.bake_at_keys and not given and step is None
-        if fewest and step is not None and step != 1:
-            raise IKError("give a step or the fewest keys, not both: the keys are chosen by the error then")
-        if fewest is None:
-            fewest = settings.bake_fewest and not given and step is None
-        if step is None:
-            step = 1 if given or fewest else settings.bake_step
-        is_number = isinstance(step, Real) and not isinstance(step, bool)
-        if not (is_number and (LEAST_STEP <= step < 1.0 or (step >= 1.0 and step % 1.0 == 0.0))):
+    Raises:
+        IKError: With `at_keys` no target has keys in these frames.
+    """
+    solved: tuple[float, ...] = tuple(frames)
+    if step < 1.0 and not at_keys:
+        solved, step = _with_subframes(frames, float(step)), 1
+    # Planted feet rest between these frames, and move outside of them.
+    keyed = contact_borders(armature_object).intersection(solved) if fewest else set(solved[:: int(step)])
+    if at_keys:
+        keyed = _keys_of_targets(armature_object).intersection(solved)
+        if not keyed:
             raise IKError(
-                "the step of a bake is a whole number of frames from 1 on, or a part of one from "
-                "{least:g} on, got {step!r}",
-                least=LEAST_STEP,
-                step=step,
+                "no target of {armature!r} has keys from frame {first} to {last}: key targets "
+                "there, or switch At Targets' Keys off",
+                armature=armature_object.name,
+                first=solved[0],
+                last=solved[-1],
             )
-        solved: tuple[float, ...] = checked_frames(frames)
-        if step < 1.0 and not at_keys:
-            solved, step = _with_subframes(solved, float(step)), 1
-        # Planted feet rest between these frames, and move outside of them.
-        keyed = contact_borders(armature_object).intersection(solved) if fewest else set(solved[:: int(step)])
-        if at_keys:
-            keyed = _keys_of_targets(armature_object).intersection(solved)
-            if not keyed:
-                raise IKError(
-                    "no target of {armature!r} has keys from frame {first} to {last}: key targets "
-                    "there, or switch At Targets' Keys off",
-                    armature=armature_object.name,
-                    first=solved[0],
-                    last=solved[-1],
-                )
-        keyed |= {solved[0], solved[-1]}
-        return cls(solved, tuple(sorted(keyed)), bool(at_keys), bool(fewest))
+    return solved, tuple(sorted(keyed | {solved[0], solved[-1]}))
 
 
 def _with_subframes(frames: Sequence[int], step: float) -> tuple[float, ...]:

@@ -61,10 +61,11 @@ from .clearing import (
     remove_constraints,
     unmute_constraints,
 )
-from .destinations import BakeTo, Destination
-from .frames import BakeFrames
+from .destinations import Destination
+from .frames import solved_and_keyed
 from .key_reduction import TRIES, KeyReduction
 from .loops import Loop, check_loop, repeating
+from .options import BakeOptions
 from .replaced_keys import ReplacedKeys, are_followed, may_be_solved, solved_joints, written_channels
 
 LIVE_SHOWS: Final = Message(
@@ -100,59 +101,51 @@ class BakeJob(Job[BakeReport]):
         self,
         armature_object: Object,
         frames: Iterable[float] | str | None = None,
-        step: float | None = None,
-        *,
-        at_keys: bool | None = None,
-        fewest: bool | None = None,
-        replace_keys: bool = False,
-        to: BakeTo | None = None,
-        bones: str | Iterable[str] | None = None,
-        channels: str | None = None,
-        loop: bool | None = None,
-        clear_constraints: bool | None = None,
+        **given: Any,
     ) -> None:
-        """Check all that can be checked before anything is changed (arguments and IKError: as `bake`).
+        """Check all that can be checked before anything is changed; arguments as of `BakeOptions.of`.
 
         `replace_keys` may be set until the first step, as when somebody was asked about `replaced`.
         """
         depsgraph = bpy.context.evaluated_depsgraph_get()
         rig = Rig.read(armature_object, depsgraph)
         effectors = held_for_bake(armature_object, rig.effectors, depsgraph)
-        self._rig = restricted(replace(rig, effectors=effectors), armature_object, bones, channels)
-        to = to or BakeTo.of(armature_object)
-        check_keyable(armature_object, own_action=to.place == 'ACTION')
-        chosen = BakeFrames.of(armature_object, frames, step, at_keys=at_keys, fewest=fewest)
-        self.solved, self.frames, self._at_keys = chosen.solved, chosen.keyed, chosen.at_keys
-        self._fewest = np.isin(chosen.solved, chosen.keyed) if chosen.fewest else None
+        self.options = options = BakeOptions.of(armature_object, frames, **given)
+        self._rig = restricted(
+            replace(rig, effectors=effectors), armature_object, options.bones, options.channels
+        )
+        check_keyable(armature_object, own_action=options.to == 'ACTION')
+        self._at_keys = options.at_keys and not options.fewest
+        self.solved, self.frames = solved_and_keyed(
+            armature_object, options.frames, options.step, at_keys=options.at_keys, fewest=options.fewest
+        )
+        self._fewest = np.isin(self.solved, self.frames) if options.fewest else None
         """Frames at which all curves have keys in any case, (F,), where the others are to have the fewest."""
-        if self._fewest is not None:
-            self.frames, self._at_keys = self.solved, False
+        if options.fewest:
+            self.frames = self.solved
         now = self._rig.read_frame(armature_object, depsgraph)  # refuses what cannot be read in any frame
-        self.replace_keys = replace_keys
-        self._to = Destination(to, armature_object, self.solved, between=self._fewest is not None)
+        self.replace_keys = options.replace
+        self._to = Destination(options, armature_object, self.solved)
         joints = may_be_solved(armature_object, self._rig, now)
-        settings = settings_of(armature_object)
         self._constrained = np.zeros(0, dtype=np.int64)
         """Joints that constraints pose and that get keys in their place, (k,)."""
-        self.clears = settings.bake_clear_constraints if clear_constraints is None else clear_constraints
         self.removes = True
         """Whether constraints that are cleared are removed at the end; else they stay muted."""
         self.cleared: list[Constraint] = []
         """Those that are."""
         self.muted: list[Constraint] = []
         """Those of them that acted."""
-        if self.clears:
-            self._constrained = constrained_joints(armature_object, rig, bones, channels)
+        if options.clear_constraints:
+            self._constrained = constrained_joints(armature_object, rig, options.bones, options.channels)
             joints |= set(self._constrained.tolist())
             constraints_on(armature_object, self._names(joints))
         self._keyable = keyable(self._rig.armature, self._constrained)
         self._in_place: list[ChannelKeys] = []
         """Keys of joints that constraints posed."""
         self.replaced = self._to.replaced(armature_object, self._keyable, joints)
-        self._loops = settings.bake_loop if loop is None else loop
-        if self._loops:
+        if options.loop:
             written = [own for name in self._names(joints) for own in written_channels(self._keyable, name)]
-            check_loop(armature_object, to, self.solved, written, self._to.span)
+            check_loop(armature_object, options, self.solved, written, self._to.span)
         self._uid = armature_object.session_uid
         self._present: dict[str, FloatArray] = {}
         """Rotations that are there already in the first frame: the keys go on from them."""
@@ -199,7 +192,7 @@ class BakeJob(Job[BakeReport]):
         """
         options, scene = self._rig.solver_options(self._armature_object(), 1.0), bpy.context.scene
         first, last = self.solved[0], self.solved[-1]
-        if options.differential or len(self.solved) == 1 or self._loops:
+        if options.differential or len(self.solved) == 1 or self.options.loop:
             return (), ()
         known = math.ceil(KNOWN * options.smoothness / self._frame_time)
         before, after = self.solved[1] - first, last - self.solved[-2]
@@ -230,7 +223,7 @@ class BakeJob(Job[BakeReport]):
         span = KNOWN * settings_of(self._armature_object()).smoothness
         passes = Passes(rig, frames, own, times[own], span)
         loop = None
-        if self._loops:
+        if self.options.loop:
             loop = Loop.of(rig, frames, self.solved, rig.tolerances(self._armature_object()))
         self._undo.callback(put_notes_back, noted_keys())
         self._undo.callback(self._restore_action, ActionSnapshot.take(self._armature_object()))
@@ -268,7 +261,7 @@ class BakeJob(Job[BakeReport]):
             done += 2.0 * half
 
         done += 2.0 * half
-        if self.clears and self._clear_constraints(solved, passes) and is_dense:
+        if self.options.clear_constraints and self._clear_constraints(solved, passes) and is_dense:
             self._to.clear()
             first, played = self._write(solved, every), []
             if self._fewest is None:
@@ -499,7 +492,7 @@ class BakeJob(Job[BakeReport]):
         channels, joints = solved.channels[solved.own], sorted(solved.joints)
         keys = list(channel_values(self._rig.armature, channels, joints, present=self._present))
         keys += self._in_place
-        return repeating(keys) if self._loops else keys
+        return repeating(keys) if self.options.loop else keys
 
     def _written_as(
         self, keys: Sequence[ChannelKeys], rows: IntArray, breakdowns: BoolArray | None = None

@@ -24,7 +24,7 @@ from ..kinds.kinds import Effector, asked_of
 from ..reports import in_a_row
 from ..rig.reports import Tolerances
 from ..rig.rig import Rig
-from .destinations import BakeTo
+from .options import BakeOptions
 from .replaced_keys import solved_joints
 
 FEWEST_FRAMES: Final = 3
@@ -39,7 +39,7 @@ SAME_VALUE: Final = 1e-5
 
 def check_loop(
     armature_object: Object,
-    to: BakeTo,
+    options: BakeOptions,
     frames: Sequence[float],
     channels: Iterable[Channel],
     span: Sequence[float],
@@ -48,7 +48,7 @@ def check_loop(
 
     Args:
         armature_object: Which is baked.
-        to: Where the keys go.
+        options: Of the bake.
         frames: Those to solve.
         channels: Those that may get keys.
         span: The first and the last frame of the keys.
@@ -63,12 +63,11 @@ def check_loop(
             fewest=FEWEST_FRAMES,
             count=len(frames),
         )
-    if to.ease_in or to.ease_out:
+    if options.ease_in or options.ease_out:
         raise IKError("a loop cannot be eased in or out: set Ease In and Ease Out to 0, or switch Loop off")
-    strip = to.name if to.place == 'STRIP' else ""
-    if strip and to.blend != 'REPLACE':
+    if options.strip and options.blend != 'REPLACE':
         raise IKError("a loop in a strip needs the blend Replace: what plays below is no loop")
-    curves = own_curves(armature_object, strip)
+    curves = own_curves(armature_object, options.strip)
     own = {channel: curves[channel] for channel in channels if channel in curves}
     outside = [f"{path}[{index}]" for (path, index), curve in own.items() if has_keys_outside(curve, *span)]
     if outside:

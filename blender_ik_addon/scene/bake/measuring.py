@@ -18,7 +18,7 @@ from ..reports import listed
 from ..rig.reports import BakeReport, Measured, measured_status
 from ..rig.rig import RawFrame, Rig, Seen
 from ..rig.states import held_for_bake
-from .frames import BakeFrames
+from .frames import frames_of
 from .job import AT_ONCE
 
 
@@ -48,7 +48,7 @@ def measure(
     depsgraph = bpy.context.evaluated_depsgraph_get()
     rig = Rig.read(armature_object, depsgraph)
     rig = replace(rig, effectors=held_for_bake(armature_object, rig.effectors, depsgraph))
-    numbers = BakeFrames.of(armature_object, frames, 1, at_keys=False, fewest=False).solved
+    numbers = frames_of(armature_object, frames)
     within = rig.tolerances(armature_object)
     parts, influences = list[Measured](), list[FloatArray]()
     with ExitStack() as undo:

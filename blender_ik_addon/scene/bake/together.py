@@ -5,7 +5,7 @@ They are baked one after the other, those first on which the targets of others d
 each other all are baked again until no target moves any more by what counts in its tolerance.
 """
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Final
@@ -38,9 +38,8 @@ from ..rig.reports import BakeReport, show
 from ..rig.rig import Rig
 from ..translations import translated
 from .clearing import Constraint, remove_constraints, unmute_constraints
-from .destinations import BakeTo
-from .frames import BakeFrames
 from .job import BakeJob
+from .options import BakeOptions
 
 MOST_ROUNDS: Final = 8
 """Bakes of each character after which targets that do not come to rest are left where they are."""
@@ -58,17 +57,14 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
         self,
         armature_objects: Sequence[Object],
         frames: Iterable[float] | str | None = None,
-        *,
-        where: Mapping[str, Any] | None = None,
-        **options: Any,
+        **given: Any,
     ) -> None:
         """Check them all before anything is changed.
 
         Args:
             armature_objects: At least one, each once.
-            frames: The same for all; by default the range in the settings of the first.
-            where: As of `BakeTo.of`; the settings of each say what is not in it.
-            options: As of `BakeJob`, the same for all.
+            frames: As of `BakeOptions.of`; a range, and which of its frames are keyed, is that of the first.
+            given: Likewise; the settings of each say what is not in it.
 
         Raises:
             IKError: As `BakeJob`, for the first that is refused; or none is given, or one twice.
@@ -77,19 +73,13 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
         if not names or len(set(names)) < len(names):
             raise IKError("give each character to bake once, got {names}", names=listed(names) or 'none')
         if frames is None or isinstance(frames, str):
-            settings: Any = settings_of(armature_objects[0])
-            step, at_keys = options.pop("step", None), options.pop("at_keys", None)
-            at_keys = settings.bake_at_keys and step is None if at_keys is None else at_keys
-            fewest = options.pop("fewest", None)
-            fewest = settings.bake_fewest and step is None if fewest is None else fewest
-            if step is None:
-                step = 1 if fewest else settings.bake_step
-            options |= {"step": step, "at_keys": at_keys, "fewest": fewest}
-            frames = BakeFrames.of(armature_objects[0], frames, 1, at_keys=False, fewest=False).solved
-        self._frames, self._where, self._options = tuple(frames), dict(where or {}), options
+            first = BakeOptions.of(armature_objects[0], frames, **given)
+            given |= {"step": first.step, "at_keys": first.at_keys, "fewest": first.fewest}
+            frames = first.frames
+        self._frames, self._given = tuple(frames), given
         ordered, self._is_mutual = _ordered(armature_objects)
         self._jobs = [self._job(armature_object) for armature_object in ordered]
-        if self._is_mutual and any(job.clears for job in self._jobs):
+        if self._is_mutual and any(job.options.clear_constraints for job in self._jobs):
             raise IKError(
                 "characters whose targets depend on each other are baked several times: switch Clear "
                 "Constraints off, and bake them again one by one with it"
@@ -108,8 +98,7 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
         super().__init__(listed(names))
 
     def _job(self, armature_object: Object) -> BakeJob:
-        to = BakeTo.of(armature_object, **self._where)
-        job = BakeJob(armature_object, self._frames, to=to, **self._options)
+        job = BakeJob(armature_object, self._frames, **self._given)
         job.removes = False  # cancelled later, all are as before
         return job
 
@@ -197,9 +186,8 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
         self._undo.callback(bpy.context.view_layer.update)
         self._undo.callback(restore_frame, scene, scene.frame_current + scene.frame_subframe)
         self._undo.callback(put_notes_back, noted_keys())
-        for armature_object in objects:
-            to = BakeTo.of(armature_object, **self._where)
-            name = to.name if to.place == 'STRIP' else ""
+        for job, armature_object in zip(self._jobs, objects, strict=True):
+            name = job.options.strip
             state = NlaState.take(armature_object, name)
             self._undo.callback(ActionSnapshot.take(armature_object).restore)
             self._undo.callback(state.restore, armature_object)

@@ -29,6 +29,12 @@ class Declared:
         cls.__annotations__ = declarations
 
 
+def again(group: type[Declared], name: str, **settings: Any) -> Any:
+    """Return what a group declares of a property, for an operator that begins with its value."""
+    declared = group.__annotations__[name]
+    return declared.function(**{**declared.keywords, "override": set()} | settings)
+
+
 def _kept(make: Callable[..., Any], **always: Any) -> Callable[..., Callable[[str], Any]]:
     """Return what declares properties of one type."""
 

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a bake is done: the same options for script, operator and command line."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from numbers import Real
+from typing import Any, Final
+
+from bpy.types import Object
+
+from ...core import IKError
+from ..properties.settings import TO_ITEMS, settings_of
+from .frames import frames_of
+
+LEAST_STEP: Final = 0.02
+"""Smallest step [frames]: keys nearer than half of that are one to Blender."""
+
+PLACES: Final = tuple(item[0] for item in TO_ITEMS)
+"""Names of the places where keys go."""
+
+STRIP_NAME: Final = "Poise"
+"""Of a strip without another name."""
+
+
+@dataclass(frozen=True)
+class BakeOptions:
+    """How frames are baked; by default as the settings say, `bake_step` for `step` and so on."""
+
+    frames: tuple[int, ...]
+    """All frames to bake. Keys of earlier bakes on the solved channels, from the first of them to the last,
+    are replaced."""
+    step: float
+    """Every which of the frames is keyed, and the last one; all are solved. Below 1 sub-frames are solved and
+    keyed too: with 0.5 there are twice as many keys as frames."""
+    at_keys: bool
+    """Whether those are keyed at which targets have keys, and others only where the error between keys
+    exceeds the deviation in the settings."""
+    fewest: bool
+    """Whether each curve gets the fewest keys, with fitted handles, that keep the bones of effectors within
+    the deviations in the settings, at all frames and between them; with `at_keys` besides those where targets
+    have keys."""
+    to: str
+    """'ACTION', the object's own action; 'NEW', a new action; or 'STRIP', an NLA strip over what plays: the
+    object's own action goes into a strip below."""
+    name: str
+    """Of the new action or of the strip. A strip that Poise has made is baked again."""
+    blend: str
+    """How the strip plays over what is below it, 'COMBINE', 'ADD' or 'REPLACE'; what plays is what was
+    solved."""
+    ease_in: int
+    """Frames over which the motion that is there goes over into the solved one, at the beginning."""
+    ease_out: int
+    """The same at the end. Errors in these frames are nan."""
+    bones: str | Iterable[str]
+    """Which bones move: 'ALL', 'SELECTED', 'LIMBS' (those of the selected bones), or names of bones and of
+    parts of the body, such as "arm.L", "legs" or "trunk". Others stay as they are animated."""
+    channels: str
+    """Which of their channels: 'BOTH', 'LOCATION' or 'ROTATION'."""
+    loop: bool
+    """Whether the last frame is the first one again: pose and speed are the same there, and F-curves repeat
+    the keys. What travels goes on with each round."""
+    clear_constraints: bool
+    """Whether the constraints of the bones that are keyed are removed at the end; bones that they pose are
+    keyed where they are."""
+    replace: bool = False
+    """Whether keys that Poise has not written are replaced, too: it is refused otherwise, but where an
+    effector lets bones stay near the pose of each frame."""
+
+    @classmethod
+    def of(
+        cls, armature_object: Object, frames: Iterable[float] | str | None = None, **given: Any
+    ) -> "BakeOptions":
+        """Return what is given, and for what is None or left out what the settings say.
+
+        Args:
+            armature_object: With the settings.
+            frames: Increasing whole frames, or a range; by default the range in the settings.
+            given: Other fields by name. With a step `at_keys` and `fewest` are off by default.
+
+        Raises:
+            IKError: There are no such frames or no such place, the step is neither a whole number from 1 on
+                nor a part of a frame, a step and the fewest keys are both asked for, or frames to ease are
+                below 0.
+        """
+        settings = settings_of(armature_object)
+        given = {name: value for name, value in given.items() if value is not None}
+        own = {name: getattr(settings, f"bake_{name}") for name in IN_SETTINGS}
+        if "step" in given:
+            own["at_keys"] = own["fewest"] = False
+        elif (own | given)["fewest"]:
+            own["step"] = 1
+        own |= given
+        if own["to"] == 'STRIP' and not own["name"].strip():
+            own["name"] = STRIP_NAME
+        return cls(frames_of(armature_object, frames), **own)
+
+    @property
+    def strip(self) -> str:
+        """Name of the NLA strip that is written; empty for none."""
+        return self.name if self.to == 'STRIP' else ""
+
+    def __post_init__(self) -> None:
+        if self.fewest and self.step != 1:
+            raise IKError("give a step or the fewest keys, not both: the keys are chosen by the error then")
+        step, is_number = self.step, isinstance(self.step, Real) and not isinstance(self.step, bool)
+        if not (is_number and (LEAST_STEP <= step < 1.0 or (step >= 1.0 and step % 1.0 == 0.0))):
+            raise IKError(
+                "the step of a bake is a whole number of frames from 1 on, or a part of one from "
+                "{least:g} on, got {step!r}",
+                least=LEAST_STEP,
+                step=step,
+            )
+        if self.to not in PLACES:
+            raise IKError(
+                "a bake cannot go to {place!r}: there are {names}", place=self.to, names=', '.join(PLACES)
+            )
+        if min(self.ease_in, self.ease_out) < 0:
+            raise IKError(
+                "frames to ease are 0 or more, got {ease_in} and {ease_out}",
+                ease_in=self.ease_in,
+                ease_out=self.ease_out,
+            )
+
+
+IN_SETTINGS: Final = tuple(
+    field.name for field in fields(BakeOptions) if field.name not in ("frames", "replace")
+)
+"""Options that are settings, too."""
