@@ -622,7 +622,25 @@ class POISE_OT_add_floor(EffectorOperator, label="Add Floor"):
         return {'FINISHED'} if floored else {'CANCELLED'}
 
 
-class POISE_OT_bend_limbs(EffectorOperator, label="Elbows and Knees"):
+class _PartsOperator(EffectorOperator):
+    """Gives parts of the body something, or takes it away where all have it; not registered itself."""
+
+    switch: ClassVar[Callable[[Object, list[int] | None], tuple[tuple[str, ...], bool]]]
+    """Does it with the parts of some effectors, or of all; returns which, and whether they have it now."""
+    told: ClassVar[tuple[Message, Message]]
+    """What is reported of parts that have it no more, and of those that have it now."""
+    which: Any
+
+    def act(self, context: Context, armature: Object) -> None:
+        rows = None if self.which == 'ALL' else [shown_effector(context, armature)]
+        parts, on = type(self).switch(armature, rows)
+        if parts:
+            self.tell(self.told[on].filled(names=listed(parts)))
+        else:
+            self.tell(Message("Nothing to do"), warning=True)
+
+
+class POISE_OT_bend_limbs(_PartsOperator, label="Elbows and Knees"):
     """Handles that elbows and knees bend towards; once more takes them away"""
 
     which: choice(
@@ -631,18 +649,10 @@ class POISE_OT_bend_limbs(EffectorOperator, label="Elbows and Knees"):
         ('ACTIVE', "Active Effector", "Of the limb of the active effector"),
         name="Of",
     )
-
-    def act(self, context: Context, armature: Object) -> None:
-        rows = None if self.which == 'ALL' else [shown_effector(context, armature)]
-        parts, on = posing.bend_limbs(armature, rows)
-        if not parts:
-            self.tell(Message("Nothing to do"), warning=True)
-            return
-        names = listed(parts)
-        self.tell(Message("{names} added", names=names) if on else Message("{names} removed", names=names))
+    switch, told = posing.bend_limbs, (Message("{names} removed"), Message("{names} added"))
 
 
-class POISE_OT_roll_feet(EffectorOperator, label="Foot Roll"):
+class POISE_OT_roll_feet(_PartsOperator, label="Foot Roll"):
     """Let feet roll over heel, ball and toes without sinking into the floor; once more ends it"""
 
     which: choice(
@@ -651,17 +661,7 @@ class POISE_OT_roll_feet(EffectorOperator, label="Foot Roll"):
         ('ACTIVE', "Active Effector", "The foot of the active effector"),
         name="Of",
     )
-
-    def act(self, context: Context, armature: Object) -> None:
-        rows = None if self.which == 'ALL' else [shown_effector(context, armature)]
-        feet, on = posing.roll_feet(armature, rows)
-        if not feet:
-            self.tell(Message("Nothing to do"), warning=True)
-            return
-        names = listed(feet)
-        self.tell(
-            Message("{names}: rolls", names=names) if on else Message("{names}: as before", names=names)
-        )
+    switch, told = posing.roll_feet, (Message("{names}: as before"), Message("{names}: rolls"))
 
 
 def chosen_bones(context: Context, armature: Object) -> list[str]:

@@ -103,7 +103,7 @@ def test_a_stretched_arm_is_told_how_far_the_target_lies_beyond_it(method: str):
     assert answer.beyond == pytest.approx(np.sqrt(11.0) - 3.0, rel=1e-9)
     assert solution.errors[0].note == "317 mm beyond the longest reach of its chain"
     assert solution.message == "1 of 1 targets missed: hand by 317 mm (beyond the longest reach of its chain)"
-    assert answer.sentence(0.01).startswith("3.17 mm ")
+    assert answer.text.startswith("317 mm ")
 
 
 def test_what_lies_outside_the_plane_of_hinges_is_out_of_reach_though_not_too_far():

@@ -47,8 +47,7 @@ def motion() -> tuple[Skeleton, Pose, list[JointCurves]]:
 @functools.cache
 def reduced(distance: float = 1e-3, required: int | None = None) -> Reduction:
     skeleton, pose, curves = motion()
-    needed = None if required is None else np.arange(FRAMES) == required
-    return reduce_keys(
+    steps = reduce_keys(
         skeleton,
         pose,
         curves,
@@ -56,8 +55,14 @@ def reduced(distance: float = 1e-3, required: int | None = None) -> Reduction:
         joints=[3],
         points=np.zeros((1, 3)),
         distance=distance,
-        required=needed,
+        angle=float(np.radians(0.5)),
+        required=np.arange(FRAMES) == required,
     )
+    while True:
+        try:
+            assert 0.0 <= next(steps) <= 1.0
+        except StopIteration as end:
+            return end.value
 
 
 def test_few_keys_keep_the_tip_within_the_tolerances_at_frames_and_between():

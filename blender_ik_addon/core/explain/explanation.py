@@ -151,12 +151,8 @@ class Explanation:
     @property
     def text(self) -> str:
         """Amount and reason of the miss, in a sentence."""
-        return self.sentence()
-
-    def sentence(self, metres: float = 1.0) -> str:
-        """`text` with world metres to one unit of length."""
         simple = self.reason is Reason.OUT_OF_REACH and self.movable
-        own = {"amount": self._amount(self.error, metres), "why": self.why(metres)}
+        own = {"amount": self._amount(self.error, 1.0), "why": self.why()}
         return Message("{amount} {why}", **own) if simple else Message("{amount} off, {why}", **own)
 
     def why(self, metres: float = 1.0) -> str:

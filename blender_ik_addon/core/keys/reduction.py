@@ -153,11 +153,11 @@ def reduce_keys(
     *,
     joints: Sequence[int],
     points: FloatArray,
-    distance: float = 1e-3,
-    angle: float = float(np.radians(0.5)),
-    required: BoolArray | None = None,
-) -> Reduction:
-    """Return curves with few keys that keep points of joints where they are.
+    distance: float,
+    angle: float,
+    required: BoolArray,
+) -> Generator[float, None, Reduction]:
+    """Find curves with few keys that keep points of joints where they are; gives the part done in [0, 1].
 
     Args:
         skeleton: The joints.
@@ -174,37 +174,6 @@ def reduce_keys(
     Raises:
         IKError: A tolerance is not above 0, or numbers of frames differ.
     """
-    steps = reducing(
-        skeleton,
-        pose,
-        curves,
-        times,
-        joints=joints,
-        points=points,
-        distance=distance,
-        angle=angle,
-        required=required,
-    )
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
-
-
-def reducing(
-    skeleton: Skeleton,
-    pose: Pose,
-    curves: Sequence[JointCurves],
-    times: FloatArray,
-    *,
-    joints: Sequence[int],
-    points: FloatArray,
-    distance: float,
-    angle: float,
-    required: BoolArray | None = None,
-) -> Generator[float, None, Reduction]:
-    """Reduce keys in steps; gives the part done in [0, 1] and returns as `reduce_keys`."""
     check_number("distance", distance, 0.0, above=True)
     check_number("angle", angle, 0.0, above=True)
     frames, grid = len(times), 2 * len(times) - 1
@@ -226,7 +195,7 @@ def reducing(
             count=frames,
             value=(grid,),
         )
-    kept = np.zeros(frames, dtype=np.bool_) if required is None else np.array(required, dtype=np.bool_)
+    kept = np.array(required, dtype=np.bool_)
     kept[[0, -1]] = True
     world = _World(skeleton, pose, curves, joints, points, distance, angle)
     constant = world.constant()

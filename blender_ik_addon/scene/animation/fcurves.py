@@ -105,10 +105,16 @@ def bone_keys(
 
     Only those components get keys that are `keyed`, (k,); all of them by default.
     """
-    path, columns = bone_path(bone_name, property_name), np.asarray(values, dtype=np.float64).T
+    return property_keys(bone_path(bone_name, property_name), values, bone_name, keyed)
+
+
+def property_keys(
+    path: str, values: npt.ArrayLike, group: str, keyed: Sequence[bool] | None = None
+) -> tuple[ChannelKeys, ...]:
+    """Split the values (F, k) of the property at a data path into channels, as `bone_keys` does."""
     return tuple(
-        ChannelKeys(path, index, column, bone_name)
-        for index, column in enumerate(columns)
+        ChannelKeys(path, index, column, group)
+        for index, column in enumerate(np.asarray(values, dtype=np.float64).T)
         if keyed is None or keyed[index]
     )
 

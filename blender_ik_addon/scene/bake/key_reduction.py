@@ -16,7 +16,7 @@ from bpy.types import Object
 from ...core.amounts import angle_text, length_text
 from ...core.arrays import BoolArray, FloatArray
 from ...core.keys import BezierCurve, JointCurves, Reduction
-from ...core.keys.reduction import halves, reducing
+from ...core.keys.reduction import halves, reduce_keys
 from ...core.messages import Message, both
 from ...core.model.rotation import rotation_angle
 from ...core.model.skeleton import Pose
@@ -150,7 +150,7 @@ class KeyReduction:
             required: Frames at which every curve has a key, (F,).
         """
         distance, angle = self._aim.tolist()
-        found = yield from reducing(
+        found = yield from reduce_keys(
             self._skeleton,
             self._pose,
             self._curves,

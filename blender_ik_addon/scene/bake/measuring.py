@@ -2,7 +2,6 @@
 """How far effectors are from their targets in frames as they play: nothing is solved or keyed."""
 
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from dataclasses import replace
 
 import bpy
@@ -12,7 +11,7 @@ from bpy.types import Object
 from ...core import Status
 from ...core.arrays import FloatArray, frozen
 from ...core.messages import Message
-from ..armature.restoring import PlayedSnapshot, PoseSnapshot, go_to_frame, restore_frame
+from ..armature.restoring import go_to_frame, played_restored
 from ..live.following import held
 from ..reports import listed
 from ..rig.reports import BakeReport, Measured, measured_status
@@ -51,12 +50,7 @@ def measure(
     numbers = frames_of(armature_object, frames)
     within = rig.tolerances(armature_object)
     parts, influences = list[Measured](), list[FloatArray]()
-    with ExitStack() as undo:
-        undo.enter_context(held(armature_object))  # live mode would pose what is measured
-        undo.callback(PoseSnapshot.take(armature_object).restore, armature_object)
-        undo.callback(PlayedSnapshot.take(view_layer, armature_object).restore)
-        undo.callback(view_layer.update)
-        undo.callback(restore_frame, scene, scene.frame_current + scene.frame_subframe)
+    with held(armature_object), played_restored(armature_object):  # live mode would pose what is measured
         raws, seen = list[RawFrame](), list[Seen]()
         for row, frame in enumerate(numbers):
             go_to_frame(scene, frame)

@@ -75,11 +75,8 @@ def pose_naturally(armature_object: Object, bones: Iterable[str] | None = None) 
     armature = read_armature(armature_object)  # in the rotation orders of the limits
     skeleton, pose = armature.skeleton, read_pose(armature_object, armature)
     angles, channels = natural_pose(skeleton, character), pose.channels.copy()
-    entries, posed = joint_entries(armature_object), armature_object.pose
-    pose_bones: Any = () if posed is None else posed.bones
-    for name in names:
+    for name, own, _present in _posed(armature_object, names, _middle):
         joint = skeleton.index(name)
-        own = limits_of(pose_bones[name], entries[name])
         channels[joint, 3:] = angles[joint]
         store_limits(armature_object, name, replace(own, preferred=angles[joint]))
     write_pose(armature_object, armature, replace(pose, channels=channels), names)

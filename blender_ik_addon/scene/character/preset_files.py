@@ -74,14 +74,12 @@ RESERVED: Final = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹
 """Names that Windows keeps for devices, with whatever suffix."""
 
 
-def preset_folder(*, create: bool = False) -> Path:
-    """Return the folder of presets in the user's folder for this extension (IKError: it cannot be made)."""
+def preset_folder() -> Path:
+    """Return the folder of presets in the user's folder for this extension (IKError: there is none)."""
     try:
-        found = bpy.utils.extension_path_user(EXTENSION, path="presets", create=create)
+        found = bpy.utils.extension_path_user(EXTENSION, path="presets")
     except ValueError:  # run from a checkout, not installed as an extension
-        found = bpy.utils.user_resource('DATAFILES', path="poise/presets", create=create)
-    except OSError as error:
-        raise IKError("the folder of presets cannot be made: {error}", error=error) from error
+        found = bpy.utils.user_resource('DATAFILES', path="poise/presets")
     if not found:
         raise IKError("Blender has no folder for the user's files in which presets could be")
     return Path(found)

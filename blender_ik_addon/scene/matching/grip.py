@@ -12,8 +12,8 @@ from ...core import IKError
 from ...core.arrays import FloatArray
 from ...core.messages import Message, counted
 from ..animation.dependence import check_independence, dependence
-from ..animation.fcurves import ChannelKeys, own_curves, read_keys, rotation_channel, write_keys
-from ..armature.restoring import PlayedSnapshot, PoseSnapshot, restore_frame
+from ..animation.fcurves import own_curves, property_keys, read_keys, rotation_channel, write_keys
+from ..armature.restoring import played_restored
 from ..armature.role_table import rotation_in
 from ..armature.rotation_modes import rotations_in
 from ..effectors.effectors import check_present, label_of, target_of
@@ -123,7 +123,6 @@ def _sampled(
 ) -> dict[int, list[FloatArray]]:
     """carrier_from_target of each frame of each target, (4, 4); where it has none, of the present frame."""
     scene, view_layer = bpy.context.scene, bpy.context.view_layer
-    pose, played = PoseSnapshot.take(armature_object), PlayedSnapshot.take(view_layer, armature_object)
     entries: Any = settings_of(armature_object).effectors
     found: dict[int, list[FloatArray]] = {row: [] for row in frames}
 
@@ -143,17 +142,11 @@ def _sampled(
 
     for row in [row for row, own in frames.items() if not own]:
         take(row)
-    before = scene.frame_current + scene.frame_subframe
-    try:
+    with played_restored(armature_object):
         for frame in sorted({frame for own in frames.values() for frame in own}):
             scene.frame_set(frame)
             for row in [row for row, own in frames.items() if frame in own]:
                 take(row)
-    finally:
-        restore_frame(scene, before)
-        view_layer.update()
-        played.restore()
-        pose.restore(armature_object)
     return found
 
 
@@ -165,11 +158,7 @@ def _carry(target: Any, carrier: Any, frames: Sequence[int], found: Sequence[Flo
     present = np.array(getattr(target, path), dtype=np.float64)
     values = {"location": matrices[:, :3, 3], path: rotations_in(target.rotation_mode, turns, present)}
     if frames:
-        keys = [
-            ChannelKeys(name, index, column, GROUP)
-            for name, own in values.items()
-            for index, column in enumerate(own.T)
-        ]
+        keys = [key for name, own in values.items() for key in property_keys(name, own, GROUP)]
         write_keys(target, np.array(frames, dtype=np.float64), keys)
     target.parent, target.parent_type = carrier, 'OBJECT'
     target.matrix_parent_inverse = np.eye(4).tolist()

@@ -23,6 +23,7 @@ from ..animation.fcurves import (
     bone_keys,
     new_action,
     own_curves,
+    property_keys,
     read_keys,
     rotation_channel,
     write_keys,
@@ -315,8 +316,4 @@ class _Samples:
         turns = rotations_in(
             target.rotation_mode, np.swapaxes(upright, -1, -2) @ orientations(world), present
         )
-        return [
-            ChannelKeys(name, index, column, GROUP)
-            for name, values in (("location", places), (path, turns))
-            for index, column in enumerate(np.asarray(values).T)
-        ]
+        return [*property_keys("location", places, GROUP), *property_keys(path, turns, GROUP)]

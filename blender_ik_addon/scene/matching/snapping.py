@@ -18,11 +18,11 @@ from ...core import IKError
 from ...core.arrays import FloatArray
 from ...core.messages import Joined, Message, counted, sentences
 from ..animation.fcurves import (
-    ChannelKeys,
     check_keyable,
     driven_channels,
     is_locked,
     own_curves,
+    property_keys,
     rotation_channel,
     write_keys,
 )
@@ -358,9 +358,9 @@ def _key_frames(armature_object: Object, rows: Sequence[int], frames: Sequence[i
                 found[row].append({path: np.array(getattr(target, path)) for path in _PLACED})
         for row, target in targets.items():
             keys = [
-                ChannelKeys(path, index, values, GROUP)
+                key
                 for path in _paths(entries[row])
-                for index, values in enumerate(np.array([now[path] for now in found[row]]).T)
+                for key in property_keys(path, [now[path] for now in found[row]], GROUP)
             ]
             write_keys(target, np.array(frames, dtype=np.float64), keys)
         if scene.frame_current + scene.frame_subframe in frames:

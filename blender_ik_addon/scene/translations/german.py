@@ -1230,7 +1230,6 @@ TEXTS: Final[Mapping[str, str]] = {
     "the entry for the {what} of {names}": "der Eintrag ({what}) von {names}",
     "the first joint of the trunk": "das erste Gelenk des Rumpfs",
     "the first keys of {still}, so all frames are moved": "die ersten Schlüsselbilder von {still}, darum sind alle Bilder bewegt",
-    "the folder of presets cannot be made: {error}": "der Ordner für Voreinstellungen kann nicht angelegt werden: {error}",
     "the foot that was turned is gone": "der Fuß, der gedreht wurde, ist nicht mehr da",
     "the frame range of {name!r} is empty: it starts at {start} and ends at {end}. Set it in the sidebar, tab Poise": "der Bildbereich von {name!r} ist leer: Er beginnt bei {start} und endet bei {end}. Ihn in der Seitenleiste setzen, Reiter Poise",
     "the head does not hang on the hips: it is taken as it is named": "der Kopf hängt nicht an der Hüfte: Er wird genommen, wie er benannt ist",
