@@ -738,6 +738,40 @@ BAKE_OPTIONS: Mapping[str, str] = {
 """Properties of the operator that are in the settings where they are not given -> options of a bake."""
 
 
+def draw_bake_options(layout: Any, owner: Any, prefix: str = "", name: str = "new_name") -> None:
+    """Draw the options of a bake but for its range.
+
+    Args:
+        layout: Where.
+        owner: The operator or the settings.
+        prefix: What its properties begin with.
+        name: The property with the name of the action or the strip.
+    """
+
+    def value(option: str) -> Any:
+        return getattr(owner, prefix + option)
+
+    def draw(*options: str, column: Any = layout) -> None:
+        for option in options:
+            column.prop(owner, prefix + option)
+
+    draw("fewest", "at_keys")
+    if not (value("at_keys") or value("fewest")):
+        draw("step")
+    elif prefix:
+        column = layout.column(align=True)
+        column.prop(owner, "bake_deviation", text="Deviation")
+        column.prop(owner, "bake_deviation_angle", text="Angle")
+    draw("loop", "to")
+    if value("to") != 'ACTION':
+        layout.prop(owner, name)
+    if value("to") == 'STRIP':
+        draw("blend")
+    draw("bones", "channels")
+    draw("ease_in", "ease_out", column=layout.column(align=True))
+    draw("clear_constraints")
+
+
 class POISE_OT_bake(JobOperator, label="Bake"):
     """Solve every frame and key the solved bones; Escape cancels and restores everything"""
 
@@ -798,22 +832,7 @@ class POISE_OT_bake(JobOperator, label="Bake"):
             column = layout.column(align=True)
             column.prop(self, "start")
             column.prop(self, "end")
-        layout.prop(self, "fewest")
-        layout.prop(self, "at_keys")
-        if not self.at_keys and not self.fewest:
-            layout.prop(self, "step")
-        layout.prop(self, "loop")
-        layout.prop(self, "to")
-        if self.to != 'ACTION':
-            layout.prop(self, "new_name")
-        if self.to == 'STRIP':
-            layout.prop(self, "blend")
-        layout.prop(self, "bones")
-        layout.prop(self, "channels")
-        column = layout.column(align=True)
-        column.prop(self, "ease_in")
-        column.prop(self, "ease_out")
-        layout.prop(self, "clear_constraints")
+        draw_bake_options(layout, self)
         layout.prop(self, "together")
         layout.prop(self, "replace")
 

@@ -23,6 +23,7 @@ from ..scene.rig.reports import MOST_SHOWN
 from ..scene.translations import translated
 from .acting import active_bone, context_armature, require_armature, shown_entry
 from .bake_presets import draw_presets
+from .operators import draw_bake_options
 from .overlay import draw_switches, overlay_of
 
 CHARACTER_WIDTH = 6.5
@@ -616,7 +617,9 @@ class POISE_PT_bake(_Part, label="Bake", order=1, closed=False):
         header, options = layout.panel("POISE_bake_options", default_closed=True)
         header.label(text="Options")
         if options is not None:
-            self.show_options(fields_of(options), settings)
+            fields = fields_of(options)
+            draw_bake_options(fields, settings, "bake_", "bake_name")
+            fields.prop(settings, "pop_angle")
         if settings.last_bake:
             text = Message("Last bake: {report}", report=settings.last_bake)
             draw_report(layout, context, text, 'INFO', MESSAGE_LINES)
@@ -640,30 +643,6 @@ class POISE_PT_bake(_Part, label="Bake", order=1, closed=False):
         column.active = settings.bake_range == 'CUSTOM'
         for name, label in zip(names, ("Frame Start", "End"), strict=False):
             column.prop(owner, name, text=label)
-
-    def show_options(self, layout: UILayout, settings: POISE_PG_armature) -> None:
-        """Draw where keys go, and how many there are."""
-        layout.prop(settings, "bake_fewest")
-        layout.prop(settings, "bake_at_keys")
-        if settings.bake_at_keys or settings.bake_fewest:
-            column = layout.column(align=True)
-            column.prop(settings, "bake_deviation", text="Deviation")
-            column.prop(settings, "bake_deviation_angle", text="Angle")
-        else:
-            layout.prop(settings, "bake_step")
-        layout.prop(settings, "bake_loop")
-        layout.prop(settings, "bake_to")
-        if settings.bake_to != 'ACTION':
-            layout.prop(settings, "bake_name")
-        if settings.bake_to == 'STRIP':
-            layout.prop(settings, "bake_blend")
-        layout.prop(settings, "bake_bones")
-        layout.prop(settings, "bake_channels")
-        column = layout.column(align=True)
-        column.prop(settings, "bake_ease_in")
-        column.prop(settings, "bake_ease_out")
-        layout.prop(settings, "bake_clear_constraints")
-        layout.prop(settings, "pop_angle")
 
 
 class POISE_PT_recorded(_Part, label="Recorded Motion", order=2):

@@ -74,19 +74,7 @@ def read_effectors(armature_object: Object, *, drawing: bool = False) -> tuple[E
 def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effector:
     label, kind, asked = label_of(entry, index), KINDS[entry.kind], asked_of(entry)
     state = present_state(armature_object, entry)
-    data: Any = armature_object.data
-    if entry.bone not in data.bones:
-        missing = (
-            Message("no bone {bone!r} (renamed?)", bone=entry.bone)
-            if entry.bone
-            else Message("no bone chosen")
-        )
-        raise IKError(
-            "effector {label!r} has {missing} in {armature!r}: choose its bone, or disable it",
-            label=label,
-            missing=missing,
-            armature=armature_object.name,
-        )
+    check_bone(armature_object, label, entry)
     for field in FINITE:
         if not np.isfinite(getattr(entry, field)).all():
             name = Message(entry.bl_rna.properties[field].name)
@@ -125,6 +113,23 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
 
 
 # Entries
+
+
+def check_bone(armature_object: Object, label: str, entry: POISE_PG_effector) -> None:
+    """Refuse an entry whose bone is not chosen or not there."""
+    data: Any = armature_object.data
+    if entry.bone not in data.bones:
+        missing = (
+            Message("no bone {bone!r} (renamed?)", bone=entry.bone)
+            if entry.bone
+            else Message("no bone chosen")
+        )
+        raise IKError(
+            "effector {label!r} has {missing} in {armature!r}: choose its bone, or disable it",
+            label=label,
+            missing=missing,
+            armature=armature_object.name,
+        )
 
 
 def present_state(armature_object: Object, entry: POISE_PG_effector) -> str:

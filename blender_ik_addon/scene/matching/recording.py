@@ -33,7 +33,7 @@ from ..armature.role_table import rotation_in
 from ..armature.rotation_modes import rotations_in
 from ..bake.frames import checked_frames
 from ..character.setup import setup_character
-from ..effectors.effectors import check_present, label_of, target_of
+from ..effectors.effectors import check_bone, check_present, label_of, target_of
 from ..effectors.entries import add_effector, make_target
 from ..effectors.feet import unrolled
 from ..effectors.transforms import depth, world_from_basis
@@ -194,15 +194,8 @@ class TargetsJob(Job[MatchReport]):
                 "the bones that are to have targets",
                 armature=armature_object.name,
             )
-        data: Any = armature_object.data
         for row in meant:
-            if (bone := entries[row].bone) not in data.bones:
-                raise IKError(
-                    "effector {label!r} has {missing} in {armature!r}: choose its bone, or disable it",
-                    label=label_of(entries[row], row),
-                    missing=Message("no bone {bone!r} (renamed?)", bone=bone),
-                    armature=armature_object.name,
-                )
+            check_bone(armature_object, label_of(entries[row], row), entries[row])
         for row in meant:
             if target_of(entries[row]) is None:
                 make_target(armature_object, row)
