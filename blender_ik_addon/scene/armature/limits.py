@@ -316,11 +316,9 @@ def remove_limits(armature_object: Object, bones: Iterable[str] | None = None) -
     Raises:
         IKError: An entry of a library override belongs to the library; nothing is changed then.
     """
-    entries: Any = settings_of(armature_object).joints
-    wanted = None if bones is None else set(bones)
-    rows = [row for row, entry in enumerate(entries) if wanted is None or entry.name in wanted]
-    remove_entries(armature_object, "joints", rows, Message("limits"), Message("switch its limits off"))
-    return len(rows)
+    return remove_entries(
+        armature_object, "joints", bones, Message("limits"), Message("switch its limits off")
+    )
 
 
 def broken_limits(

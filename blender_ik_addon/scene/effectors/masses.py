@@ -180,11 +180,7 @@ def own_masses(armature_object: Object, bones: Iterable[str]) -> MassReport:
 def remove_masses(armature_object: Object, bones: Iterable[str] | None = None) -> int:
     """Remove the entries of bones, or all; returns how many there were."""
     check_armature(armature_object)
-    masses = settings_of(armature_object).masses
-    chosen = None if bones is None else set(bones)
-    rows = [row for row, entry in enumerate(masses) if chosen is None or entry.name in chosen]
-    remove_entries(armature_object, "masses", rows, Message("mass"), Message("type another mass"))
-    return len(rows)
+    return remove_entries(armature_object, "masses", bones, Message("mass"), Message("type another mass"))
 
 
 def set_bone_masses(armature_object: Object, masses: Mapping[str, float]) -> None:

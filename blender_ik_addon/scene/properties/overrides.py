@@ -7,7 +7,7 @@ add-ons only where both sides have them: without a single one in the linked obje
 a group is what makes Blender create it; in a linked object it lasts until the file is closed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,12 +29,24 @@ def prepare_override(armature_object: Object) -> None:
         _ = settings_of(override.reference).live
 
 
-def remove_entries(armature_object: Object, name: str, rows: Sequence[int], what: str, instead: str) -> None:
-    """Remove entries of a list of the settings, in increasing order; nothing where one is the library's.
+def remove_entries(
+    armature_object: Object, name: str, bones: Iterable[str] | None, what: str, instead: str
+) -> int:
+    """Remove the entries of bones, or all, from a list of the settings; return how many there were.
 
-    `what` is what an entry says of a bone, `instead` what the user can do where it cannot be removed.
+    Args:
+        armature_object: With the settings.
+        name: Of the list, whose entries are called as their bones are.
+        bones: Whose entries; None for all.
+        what: What an entry says of a bone.
+        instead: What the user can do where it cannot be removed.
+
+    Raises:
+        IKError: An entry of a library override belongs to the library; nothing is changed then.
     """
     entries: Any = getattr(settings_of(armature_object), name)
+    wanted = None if bones is None else set(bones)
+    rows = [row for row, entry in enumerate(entries) if wanted is None or entry.name in wanted]
     override = armature_object.override_library
     if override is not None and isinstance(override.reference, Object):
         known = {entry.name for entry in getattr(settings_of(override.reference), name)}
@@ -45,6 +57,7 @@ def remove_entries(armature_object: Object, name: str, rows: Sequence[int], what
             )
     for row in reversed(rows):
         entries.remove(row)
+    return len(rows)
 
 
 @contextmanager
