@@ -23,7 +23,7 @@ The body follows as in live mode (`core.solve.follower`): a few steps for each m
 where the mouse rests it settles on what a solve of these tasks gives.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -38,7 +38,7 @@ from ...core.messages import Message
 from ...core.model.kinematics import forward_kinematics
 from ...core.solve.follower import Followed, Follower
 from ...core.tasks.frames import ReachCarried
-from ..armature.armature import check_armature, read_armature, world_from_armature
+from ..armature.armature import Armature, check_armature, read_armature, world_from_armature
 from ..armature.pose_note import note_posed
 from ..armature.poses import evaluated_matrices, read_pose, write_pose
 from ..armature.restoring import PoseSnapshot, block_with_uid
@@ -96,25 +96,11 @@ class Drag:
         check_armature(armature_object)
         depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
         depsgraph.update()
-        settings = settings_of(armature_object)
-        self._uid, self.bone, self._point = (
-            armature_object.session_uid,
-            bone,
-            np.array(point, dtype=np.float64),
-        )
-        self._effectors: tuple[Effector, ...] = ()
-        groups: list[tuple[Task, ...]] = []
-        """The tasks of each effector that takes part."""
-        if any(entry.enabled for entry in settings.effectors):
-            rig = Rig.read(armature_object, depsgraph)
-            rig = replace(rig, effectors=held_from_now(armature_object, rig.effectors, depsgraph))
-            plan = rig.plan(rig.read_frame(armature_object, depsgraph))
-            weighty = iter([task for task in plan.tasks if task.weight > 0.0])
-            groups = [tuple(islice(weighty, count)) for count in plan.counts]
-            self._armature, self._effectors = rig.armature, rig.effectors
-        else:
-            self._armature = read_armature(armature_object, move_root=settings.move_root)
-        skeleton, joint = self._armature.skeleton, self._joint(bone, armature_object.name)
+        self._uid, self.bone = armature_object.session_uid, bone
+        self._point = np.array(point, dtype=np.float64)
+        self._armature, effectors = _read(armature_object, depsgraph)
+        self._effectors = tuple(effectors)
+        joint = self._joint(bone, armature_object.name)
         posed = armature_object.evaluated_get(depsgraph)
         self._world_from_armature, self._scale = world_from_armature(posed)
         self._start = self._written = read_pose(armature_object, self._armature, depsgraph=depsgraph)
@@ -134,31 +120,31 @@ class Drag:
         """How often the body was moved on towards the present place."""
         self.rests = False
         """Whether it settles there from the next update on."""
-        limbs = limbs_and_hips(armature_object, skeleton)
-        hips = {skeleton.names[joint] for joint, kind in limbs if kind == 'HIPS'}
-        self._coming_along = coming_along(armature_object, self._effectors, bone, hips)
+        self._anchor(armature_object, effectors)
+        self._goal = self._place_of(self._matrices)
+        self.report = DragReport(DragError(bone, 0.0, None, True, True))
+        """What the last movement came to."""
+
+    def _anchor(self, armature_object: Object, effectors: Mapping[Effector, tuple[Task, ...]]) -> None:
+        """Find what holds: effectors with their tasks, then feet, hands and hips without an effector."""
+        limbs = limbs_and_hips(armature_object, self._armature.skeleton)
+        hips = {self._armature.skeleton.names[joint] for joint, kind in limbs if kind == 'HIPS'}
+        self._coming_along = coming_along(armature_object, self._effectors, self.bone, hips)
         self._carriers = carriers(armature_object, self._effectors, self._coming_along)
-        loose = {effector.index for effector in (*self._coming_along, *self._own)}
-        kept = [
-            (effector, tasks)
-            for effector, tasks in zip(self._effectors, groups, strict=True)
-            if effector.kind != 'STAY' and effector.index not in loose
-        ]
+        loose = (*self._coming_along, *self._own)
+        kept = [effector for effector in effectors if effector.kind != 'STAY' and effector not in loose]
         self._anchors = [
             Anchor(
                 effector.name,
                 effector.bone,
-                tuple(self._held_task(effector, task) for task in tasks),
+                tuple(self._held_task(effector, task) for task in effectors[effector]),
                 firm=not effector.follows,
             )
-            for effector, tasks in kept
+            for effector in kept
         ]
-        taken = {effector.bone for effector, _tasks in kept if effector.goal.pinnable}
+        taken = {effector.bone for effector in kept if effector.goal.pinnable}
         turned = {effector.bone for effector in self._coming_along if effector.orientation}
-        self._anchors += first_anchors(limbs, self._skeleton, bone, taken, turned, self._matrices)
-        self._goal = self._place_of(self._matrices)
-        self.report = DragReport(DragError(bone, 0.0, None, True, True))
-        """What the last movement came to."""
+        self._anchors += first_anchors(limbs, self._skeleton, self.bone, taken, turned, self._matrices)
 
     # What the user sees
 
@@ -381,3 +367,16 @@ class Drag:
             if effector not in brought and (effector.follows or effector in self._own):
                 matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
                 bring_handle(armature_object, effector, matrix)
+
+
+def _read(armature_object: Object, depsgraph: Depsgraph) -> tuple[Armature, dict[Effector, tuple[Task, ...]]]:
+    """Read an armature, and its effectors that take part with the tasks of each."""
+    settings = settings_of(armature_object)
+    if not any(entry.enabled for entry in settings.effectors):
+        return read_armature(armature_object, move_root=settings.move_root), {}
+    rig = Rig.read(armature_object, depsgraph)
+    rig = replace(rig, effectors=held_from_now(armature_object, rig.effectors, depsgraph))
+    plan = rig.plan(rig.read_frame(armature_object, depsgraph))
+    tasks = iter([task for task in plan.tasks if task.weight > 0.0])
+    groups = [tuple(islice(tasks, count)) for count in plan.counts]
+    return rig.armature, dict(zip(rig.effectors, groups, strict=True))
