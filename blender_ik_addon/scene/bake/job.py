@@ -73,6 +73,9 @@ LIVE_SHOWS: Final = Message(
 )
 """Remark on a bake while live mode is on."""
 
+REPLACED: Final = Message("not written by Poise and replaced: {replaced}")
+"""Remark on keys that were somebody's work."""
+
 AT_ONCE: Final = 64
 """Frames that are turned into data, or measured, at once."""
 
@@ -168,6 +171,11 @@ class BakeJob(Job[BakeReport]):
         return self._rig.effectors
 
     @property
+    def _is_dense(self) -> bool:
+        """Whether all frames get keys at first."""
+        return len(self.frames) == len(self.solved)
+
+    @property
     def asks(self) -> bool:
         """Whether keys would be lost that nobody has said may be."""
         return bool(self.replaced) and not (
@@ -207,112 +215,112 @@ class BakeJob(Job[BakeReport]):
         return float(render.fps_base / render.fps)
 
     def _run(self) -> Generator[float, None, BakeReport]:
-        """As in the base: each frame is read, solved and measured."""
-        rig, third = self._rig, 1.0 / 3.0
+        """As in the base: all frames are read, solved, keyed, played and measured."""
+        rig, options = self._rig, self.options
         self._keep()
         before, after = self._beside()
         numbers = (*before, *self.solved, *after)
         own = slice(len(before), len(before) + len(self.solved))
-        parts: list[FrameData] = []
-        for part in self._read(numbers, parts):
-            yield third * part
-        frames = FrameData.joined(parts).as_recorded()
+        frames = yield from _within(self._read(numbers), 0.0, 1.0 / 3.0)
         self._check_replaced(frames[own])
         self.targets = frames[own].world_from_target
         times = np.array(numbers, dtype=np.float64) * self._frame_time
         span = KNOWN * settings_of(self._armature_object()).smoothness
         passes = Passes(rig, frames, own, times[own], span)
         loop = None
-        if self.options.loop:
+        if options.loop:
             loop = Loop.of(rig, frames, self.solved, rig.tolerances(self._armature_object()))
         self._undo.callback(put_notes_back, noted_keys())
         self._undo.callback(self._restore_action, ActionSnapshot.take(self._armature_object()))
         self._undo.callback(self._restore, self._to.remember(self._armature_object()))
         self._to.open(self._armature_object())
-        every, keyed = np.arange(len(self.solved)), np.searchsorted(self.solved, self.frames)
-        is_dense = len(every) == len(keyed)
-        first: WriteResult | None = None
-        done = third
+        keyed, notes = np.searchsorted(self.solved, self.frames), loop.notes if loop else ()
+        is_last = self._is_dense and not (options.fewest or options.clear_constraints)
+        steps = self._solve(passes, times, own, loop)
+        solved, played, written = yield from _within(steps, 1.0 / 3.0, 1.0 if is_last else 0.5)
+        done = 1.0 if is_last else 2.0 / 3.0
+        if options.clear_constraints and self._clear_constraints(solved, passes) and self._is_dense:
+            self._to.clear()
+            written = self._write(solved, keyed)
+            if not options.fewest:
+                played = yield from _within(self._play(solved, passes), done, 1.0)
+        if not self._is_dense:
+            steps = self._key_some(solved, passes, keyed)
+            written, played, keyed = yield from _within(steps, done, 1.0)
+            self.frames = tuple(self.solved[row] for row in keyed.tolist())
+        if options.fewest:
+            steps = self._reduce(solved, passes, frames.largest_scale)
+            written, played, reduced = yield from _within(steps, done, 1.0)
+            notes = (*notes, *written.notes, reduced)
+        else:
+            assert written is not None
+            notes = (*notes, *written.notes)
+        report = self._reported(solved, passes, played, keyed, numbers, frames[own], written, notes)
+        self._end(report)
+        return report
+
+    def _solve(
+        self, passes: Passes, times: FloatArray, own: slice, loop: Loop | None
+    ) -> Generator[float, None, tuple["_Solved", list[Measured], WriteResult | None]]:
+        """Solve all frames, at times (F,) [s], until driven bones rest; gives the part done.
+
+        Where all frames get keys, or bones must be seen to rest, they are written and played each time.
+
+        Returns:
+            The frames as solved last, how they were measured, and what was written first.
+        """
+        rig, first = self._rig, None
+        writes = self._is_dense or passes.repeats
+        plays = passes.repeats or (self._is_dense and not self.options.fewest)
+        done = 0.0
         while True:
             # How many passes there are is not known: each is half of what is left.
-            once = is_dense and self._fewest is None and not passes.repeats
-            half = (1.0 - done) * (0.5 if once else 0.25)
-            solved = _Solved(rig, passes, own, loop)
-            for part in solved.solve(
-                times, rig.solver_options(self._armature_object(), frames.largest_scale)
-            ):
-                yield done + half * part
+            part = (1.0 - done) * (0.5 if passes.repeats else 1.0)
+            solved, played = _Solved(rig, passes, own, loop), list[Measured]()
+            options = rig.solver_options(self._armature_object(), passes.frames.largest_scale)
+            for step in solved.solve(times, options):
+                yield done + part * step * (0.5 if plays else 1.0)
             if not solved.joints:
                 raise IKError(
                     "no effector of {name} takes part in any of these frames: give one a weight and an "
                     "influence above 0",
                     name=self._name,
                 )
-            played: list[Measured] = []
-            if is_dense or passes.repeats:
-                written = self._write(solved, every)
+            if writes:
+                written = self._write(solved, np.arange(len(self.solved)))
                 first = first or written
-            if passes.repeats or (is_dense and self._fewest is None):
-                for part in self._play(solved, passes, played):
-                    yield done + half * (1.0 + part)
+            if plays:
+                left = 1.0 - done - 0.5 * part
+                played = yield from _within(self._play(solved, passes), 1.0 - left, 0.5 * part / left)
             if passes.rest(rig.tolerances(self._armature_object())):
-                break
+                return solved, played, first
             passes.again(solved.channels)
-            done += 2.0 * half
+            done += part
 
-        done += 2.0 * half
-        if self.options.clear_constraints and self._clear_constraints(solved, passes) and is_dense:
+    def _key_some(
+        self, solved: "_Solved", passes: Passes, begun: IntArray
+    ) -> Generator[float, None, tuple[WriteResult, list[Measured], IntArray]]:
+        """Key some own frames and, with *At Targets' Keys*, more where it needs them; gives the part done.
+
+        Args:
+            solved: All frames.
+            passes: Of the solve.
+            begun: Which are keyed in any case, counted from the first.
+
+        Returns:
+            What was written, how all own frames are measured, and which of them have keys.
+        """
+        keyed, done = begun, 0.0
+        while True:
+            part = 0.5 if self._at_keys else 1.0
             self._to.clear()
-            first, played = self._write(solved, every), []
-            if self._fewest is None:
-                for part in self._play(solved, passes, played):
-                    yield done + 0.5 * part * (1.0 - done)
-                done += 0.5 * (1.0 - done)
-        begun, more = keyed, keyed
-        while len(more) and not is_dense:
-            keyed, played, half = np.union1d(keyed, more), [], (1.0 - done) * (0.5 if self._at_keys else 1.0)
-            if first is not None:
-                self._to.clear()
-            first = self._write(solved, keyed, ~np.isin(keyed, begun))
-            for part in self._play(solved, passes, played):
-                yield done + half * part
-            done += half
+            written = self._write(solved, keyed, ~np.isin(keyed, begun))
+            played = yield from _within(self._play(solved, passes), done, part)
             more = self._needed(solved, played, keyed) if self._at_keys else keyed[:0]
-        assert first is not None
-        self.frames = tuple(self.solved[row] for row in keyed.tolist())
-        reduced = ""
-        if self._fewest is not None:
-            played = []
-            steps = self._reduce(solved, passes, played, frames.largest_scale)
-            first, reduced = yield from _within(steps, done, 1.0)
-        clamped = rig.notes_on_limits(frames[own])
-        solved_frames = replace(frames[own], pose=Pose(solved.channels[own], frames.pose.scale[own]))
-        notes = (
-            *clamped,
-            *self._notes_on_shear(),
-            *(loop.notes if loop else ()),
-            *first.notes,
-            *((reduced,) if reduced else ()),
-        )
-        report = self._reported(solved, passes, played, keyed, numbers)
-        armature_object = self._armature_object()
-        others = (
-            (Message("not written by Poise and replaced: {replaced}", replaced=self.replaced.text),)
-            if self.replaced
-            else ()
-        )
-        live = (LIVE_SHOWS,) if settings_of(armature_object).live else ()
-        report = replace(
-            report,
-            notes=(*rig.notes, *notes, *report.notes, *others, *live),
-            clamped=clamped,
-            limits_met=not rig.notes_on_limits(solved_frames),
-            action=self._to.note_keys(armature_object, self._written),
-            keys=first.keys,
-            keys_replaced=first.keys_replaced,
-        )
-        self._end(report)
-        return report
+            if not len(more):
+                return written, played, keyed
+            keyed = np.union1d(keyed, more)
+            done += part * (1.0 - done)
 
     def _end(self, report: BakeReport) -> None:
         """Let the keys stay, put all else back and show the report; where this raises nothing stays."""
@@ -362,9 +370,10 @@ class BakeJob(Job[BakeReport]):
             for put_back in reversed(self._kept):
                 undo.callback(put_back)
 
-    def _read(self, numbers: Sequence[float], parts: list[FrameData]) -> Iterator[float]:
-        """Show frames and read them, into `parts`; gives the part done."""
-        rig, depsgraph, raws = self._rig, bpy.context.view_layer.depsgraph, list[RawFrame]()
+    def _read(self, numbers: Sequence[float]) -> Generator[float, None, FrameData]:
+        """Show frames and read them; gives the part done and returns them."""
+        rig, depsgraph = self._rig, bpy.context.view_layer.depsgraph
+        parts, raws = list[FrameData](), list[RawFrame]()
         for row, frame in enumerate(numbers):
             go_to_frame(bpy.context.scene, frame)
             raws.append(rig.read_raw(self._armature_object(), depsgraph))
@@ -375,9 +384,7 @@ class BakeJob(Job[BakeReport]):
                 raws = []
             yield (row + 1) / len(numbers)
         rig.check_evaluated(self._armature_object(), depsgraph)
-
-    def _notes_on_shear(self) -> tuple[str, ...]:
-        return self._rig.notes_on_shear(self._armature_object(), bpy.context.view_layer.depsgraph)
+        return FrameData.joined(parts).as_recorded()
 
     def _reported(
         self,
@@ -386,8 +393,11 @@ class BakeJob(Job[BakeReport]):
         played: Sequence[Measured],
         keyed: IntArray,
         numbers: Sequence[float],
+        read: FrameData,
+        written: WriteResult,
+        notes: Sequence[str],
     ) -> BakeReport:
-        """Report of what was played, without what was written.
+        """Report of what was written and played.
 
         Args:
             solved: All frames.
@@ -395,8 +405,13 @@ class BakeJob(Job[BakeReport]):
             played: What was measured in the own frames, (F,).
             keyed: Which of them have keys, counted from the first.
             numbers: Frames of the scene that were solved, those beside the own ones included.
+            read: The own frames as they were read, (F,).
+            written: The keys.
+            notes: What else is to be said of these.
         """
         armature_object, rig = self._armature_object(), self._rig
+        clamped = rig.notes_on_limits(read)
+        after = replace(read, pose=Pose(solved.channels[solved.own], read.pose.scale))
         within = rig.tolerances(armature_object)
         if self._fewest is not None:  # a deviation that was asked for is no miss
             settings = settings_of(armature_object)
@@ -433,13 +448,21 @@ class BakeJob(Job[BakeReport]):
             pops=tuple(sorted(pops)),
             reasons=tuple(reasons),
             notes=(
+                *rig.notes,
+                *clamped,
+                *rig.notes_on_shear(armature_object, bpy.context.view_layer.depsgraph),
+                *notes,
                 *notes_on_branches(pops),
                 *notes_on_smoothing(traded),
                 *notes_on_between(_largest(rig.effectors, frames_between, missed_between, within)),
+                *([REPLACED.filled(replaced=self.replaced.text)] if self.replaced else []),
+                *([LIVE_SHOWS] if settings_of(armature_object).live else []),
             ),
-            action="",
-            keys=0,
-            keys_replaced=0,
+            action=self._to.note_keys(armature_object, self._written),
+            keys=written.keys,
+            keys_replaced=written.keys_replaced,
+            clamped=clamped,
+            limits_met=not rig.notes_on_limits(after),
             smoothing=traded,
             kinds=tuple(effector.kind for effector in rig.effectors),
             choices=tuple(played[row].taken for row in keyed.tolist()),
@@ -524,16 +547,12 @@ class BakeJob(Job[BakeReport]):
         return True
 
     def _reduce(
-        self,
-        solved: "_Solved",
-        passes: Passes,
-        played: list[Measured],
-        scale: float,
-    ) -> Generator[float, None, tuple[WriteResult, str]]:
+        self, solved: "_Solved", passes: Passes, scale: float
+    ) -> Generator[float, None, tuple[WriteResult, list[Measured], str]]:
         """Write the fewest keys in place of those that were written, and measure; gives the part done.
 
         Returns:
-            What was written, and a note on it.
+            What was written, how all own frames are measured, and a note on the keys.
         """
         settings, frames = settings_of(self._armature_object()), np.array(self.solved, dtype=np.float64)
         keys = [own for own in self._channel_keys(solved) if own.channel in self._written]
@@ -555,13 +574,13 @@ class BakeJob(Job[BakeReport]):
             done += 0.5 * (1.0 - done)
             if not reduction.exceeds(found) or number == TRIES - 1:
                 break
-        for part in self._play(solved, passes, played):
-            yield done + (1.0 - done) * part
-        return written, found.note(reduction.dense, written.keys, frames)
+        played = yield from _within(self._play(solved, passes), done, 1.0)
+        return written, played, found.note(reduction.dense, written.keys, frames)
 
-    def _play(self, solved: "_Solved", passes: Passes, played: list[Measured]) -> Iterator[float]:
-        """Show all own frames and measure them; gives the part done."""
-        depsgraph, frames, seen = bpy.context.view_layer.depsgraph, self.solved, list[Seen]()
+    def _play(self, solved: "_Solved", passes: Passes) -> Generator[float, None, list[Measured]]:
+        """Show all own frames and measure them; gives the part done and returns how each is measured."""
+        depsgraph, frames = bpy.context.view_layer.depsgraph, self.solved
+        played, seen = list[Measured](), list[Seen]()
         within = self._rig.tolerances(self._armature_object())
         for row, frame in enumerate(frames):
             go_to_frame(bpy.context.scene, frame)
@@ -577,6 +596,7 @@ class BakeJob(Job[BakeReport]):
                 amounts[:] = np.nan
         passes.compare(played, *solved.errors)
         self._rig.check_evaluated(self._armature_object(), depsgraph)
+        return played
 
     def _restore(self, put_back: Callable[[Object], None]) -> None:
         if block_with_uid(bpy.data.objects, self._uid) is not None:
