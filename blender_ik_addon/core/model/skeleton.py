@@ -229,35 +229,8 @@ class Skeleton:
         """
         n = len(names)
         index = {name: i for i, name in enumerate(names)}
-        if len(parents) != n:
-            raise IKError(
-                "there are {n} names but {count} parents; each joint needs one, or None",
-                n=n,
-                count=len(parents),
-            )
-        parent_indices: list[int] = []
-        for name, parent in zip(names, parents, strict=True):
-            if isinstance(parent, str):
-                if parent not in index:
-                    raise IKError(
-                        "joint {name!r} has the parent {parent!r}, which is not among the joints",
-                        name=name,
-                        parent=parent,
-                    )
-                parent_indices.append(index[parent])
-            else:
-                parent_indices.append(-1 if parent is None else int(parent))
-        if rest is not None and offsets is None:
-            matrices = _broadcast("rest", rest, (n, 4, 4), np.float64)
-        elif offsets is not None and rest is None:
-            matrices = np.tile(np.eye(4), (n, 1, 1))
-            matrices[:, :3, 3] = _broadcast("offsets", offsets, (n, 3), np.float64)
-            if np.ndim(offsets) < 2:  # pyright: ignore[reportUnknownMemberType]
-                raise IKError(
-                    "offsets are one for each joint, ({n}, 3), got {offsets!r}", n=n, offsets=offsets
-                )
-        else:
-            raise IKError("give either offsets (n, 3) or rest matrices (n, 4, 4)")
+        parent_indices = _parent_indices(names, parents, index)
+        matrices = _rest_matrices(n, offsets, rest)
         order_names = [orders] * n if isinstance(orders, str) else list(orders)
         scale_modes = ["FULL"] * n if inherit_scale is None else list(inherit_scale)
         unknown = sorted(set(scale_modes) - set(INHERIT_SCALE))
@@ -291,23 +264,10 @@ class Skeleton:
             may_move[:, 3:] = True
         limits = {"lower": channels("lower", lower, -np.inf), "upper": channels("upper", upper, np.inf)}
         for name, limit in limits.items():
-            wound = (np.abs(limit[:, 3:]) > WINDING) & (np.abs(limit[:, 3:]) <= LARGEST)
-            if wound.any():
-                worst = float(limit[:, 3:][wound][0])
-                raise IKError(
-                    "{name} of {names!r} is {worst:g}, more than two turns: angles are radians, and inf "
-                    "stands for no limit",
-                    name=name,
-                    names=names[int(np.argmax(wound.any(axis=1)))],
-                    worst=worst,
-                )
-        axis = "XYZ".find(up) if isinstance(up, str) else -1
-        if isinstance(up, str) and (axis < 0 or len(up) != 1):
-            raise IKError("up must be X, Y, Z or a direction (3,), got {up!r}", up=up)
-        direction = np.eye(3)[axis] if isinstance(up, str) else frozen(up)
+            _check_unwound(name, limit[:, 3:], names)
         return cls(
             names=tuple(names),
-            parents=np.array(parent_indices, dtype=np.int64),
+            parents=parent_indices,
             rest=matrices,
             orders=np.array([order_index(order) for order in order_names], dtype=np.int64),
             free=may_move,
@@ -317,7 +277,7 @@ class Skeleton:
             inherit_rotation=joints("inherit_rotation", inherit_rotation),
             inherit_scale=np.array([INHERIT_SCALE.index(mode) for mode in scale_modes], dtype=np.int64),
             local_location=joints("local_location", local_location),
-            up=direction / (np.linalg.norm(direction) or 1.0),
+            up=_direction(up),
         )
 
     def __repr__(self) -> str:
@@ -416,6 +376,67 @@ class Skeleton:
         }
         arrays["parents"] = np.array([place[joint] for joint in arrays["parents"].tolist()], dtype=np.int64)
         return replace(self, names=tuple(self.names[joint] for joint in chosen), **arrays)
+
+
+def _parent_indices(
+    names: Sequence[str], parents: Sequence[str | int | None], index: Mapping[str, int]
+) -> IntArray:
+    """Index of the parent of each joint, -1 for a root, (n,)."""
+    if len(parents) != len(names):
+        raise IKError(
+            "there are {n} names but {count} parents; each joint needs one, or None",
+            n=len(names),
+            count=len(parents),
+        )
+    found: list[int] = []
+    for name, parent in zip(names, parents, strict=True):
+        if isinstance(parent, str):
+            if parent not in index:
+                raise IKError(
+                    "joint {name!r} has the parent {parent!r}, which is not among the joints",
+                    name=name,
+                    parent=parent,
+                )
+            found.append(index[parent])
+        else:
+            found.append(-1 if parent is None else int(parent))
+    return np.array(found, dtype=np.int64)
+
+
+def _rest_matrices(n: int, offsets: npt.ArrayLike | None, rest: npt.ArrayLike | None) -> FloatArray:
+    """parent_from_joint_rest of n joints, (n, 4, 4) [m], as given or from offsets."""
+    if (rest is None) == (offsets is None):
+        raise IKError("give either offsets (n, 3) or rest matrices (n, 4, 4)")
+    if offsets is None:
+        assert rest is not None
+        return _broadcast("rest", rest, (n, 4, 4), np.float64)
+    matrices = np.tile(np.eye(4), (n, 1, 1))
+    matrices[:, :3, 3] = _broadcast("offsets", offsets, (n, 3), np.float64)
+    if np.ndim(offsets) < 2:  # pyright: ignore[reportUnknownMemberType]
+        raise IKError("offsets are one for each joint, ({n}, 3), got {offsets!r}", n=n, offsets=offsets)
+    return matrices
+
+
+def _check_unwound(name: str, angles: FloatArray, names: Sequence[str]) -> None:
+    """Refuse limits (n, 3) of so many turns that they are rather degrees."""
+    wound = (np.abs(angles) > WINDING) & (np.abs(angles) <= LARGEST)
+    if wound.any():
+        raise IKError(
+            "{name} of {names!r} is {worst:g}, more than two turns: angles are radians, and inf "
+            "stands for no limit",
+            name=name,
+            names=names[int(np.argmax(wound.any(axis=1)))],
+            worst=float(angles[wound][0]),
+        )
+
+
+def _direction(up: str | npt.ArrayLike) -> FloatArray:
+    """The direction of an axis by its letter, or that of a vector, of length 1, (3,)."""
+    axis = "XYZ".find(up) if isinstance(up, str) else -1
+    if isinstance(up, str) and (axis < 0 or len(up) != 1):
+        raise IKError("up must be X, Y, Z or a direction (3,), got {up!r}", up=up)
+    direction = np.eye(3)[axis] if isinstance(up, str) else frozen(up)
+    return direction / (np.linalg.norm(direction) or 1.0)
 
 
 def _broadcast(
