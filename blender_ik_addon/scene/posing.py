@@ -22,9 +22,7 @@ from ..core import Diagnosis, IKError, Status, solve
 from ..core.explain.diagnosis import diagnose as diagnosis_of
 from ..core.messages import Joined, Message, counted
 from ..core.solve.sequence import SequenceJob
-from .armature import limits
-from .armature.armature import check_editable
-from .armature.limits import RigLimits, read_limits
+from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
 from .armature.pose_note import note_posed
 from .armature.poses import evaluated_matrices, write_pose
 from .armature.restoring import PoseSnapshot, set_up_restored_on_error
@@ -67,7 +65,7 @@ from .matching.corrections import correct, corrections_on, remove_corrections, s
 from .matching.grip import hold_prop
 from .matching.recording import TargetsJob, clip_range, targets_from_animation
 from .matching.snapping import MatchReport, key_targets, snap_targets
-from .properties.joint_properties import POISE_PG_joint
+from .properties.overrides import check_editable
 from .properties.settings import settings_of
 from .reports import all_reached
 from .rig.keying import key_pose
@@ -255,26 +253,6 @@ def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Repor
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
     return follow_until_rest(armature_object, depsgraph, Trigger.SCRIPT)
-
-
-def own_limits(armature_object: Object, bone_name: str) -> POISE_PG_joint:
-    """Return the entry of a bone among the limits, for editing; a new one copies the limits that it has.
-
-    Raises:
-        IKError: The armature is linked, or has no such bone.
-    """
-    check_editable(armature_object)
-    return limits.own_limits(armature_object, bone_name)
-
-
-def remove_limits(armature_object: Object, bones: Iterable[str] | None = None) -> int:
-    """Remove entries, by default all, so that the bones' own limits are used again; return how many.
-
-    Raises:
-        IKError: The armature is linked, or an entry belongs to the library of an override.
-    """
-    check_editable(armature_object)
-    return limits.remove_limits(armature_object, bones)
 
 
 def switch_live(armature_object: Object, on: bool) -> Report | None:

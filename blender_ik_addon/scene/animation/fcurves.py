@@ -326,18 +326,10 @@ def new_keys(
     return keys
 
 
-def constant_keys(frame: float, value: float) -> KeyArrays:
-    """Return the one key of a curve that is constant.
-
-    It holds its value until the next key: a bake of later frames, which sets that, changes nothing before.
-    """
-    return new_keys(np.array([frame]), np.array([value]), "CONSTANT")
-
-
 def bezier_keys(curve: BezierCurve) -> KeyArrays:
     """Return keys with the handles of a curve, both of a key in line."""
-    if len(curve.keys) == 1:
-        return constant_keys(*curve.keys[0].tolist())
+    if len(curve.keys) == 1:  # it holds its value until the next key: a bake of later frames sets that
+        return new_keys(curve.keys[:, 0], curve.keys[:, 1], "CONSTANT")
     keys = dict(new_keys(curve.keys[:, 0], curve.keys[:, 1], "BEZIER"))
     for side, points in (("left", curve.left), ("right", curve.right)):
         keys[f"handle_{side}"] = points.astype(np.float32)

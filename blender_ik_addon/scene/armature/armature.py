@@ -28,6 +28,7 @@ from ...core.model.rotation import EULER_ORDERS
 from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
 from ..animation.fcurves import animated_channels, driven_channels
 from ..kinds.frame_data import NO_SCALE
+from ..properties.overrides import check_editable
 from .limits import joint_entries, keeps_inside, limits_of
 from .rotation_modes import RotationLocks, far_orders, matrices_of
 
@@ -66,37 +67,6 @@ class Armature:
     def driven(self) -> frozenset[str]:
         """Names of the bones that constraints or drivers pose."""
         return frozenset(self.driven_by)
-
-
-def check_editable(armature_object: Object | None) -> None:
-    """Refuse what can have no settings that last (IKError: no object, not an armature, or linked)."""
-    if armature_object is None:
-        raise IKError("no armature object is given: select an armature")
-    name = armature_object.name
-    if armature_object.type != 'ARMATURE':
-        raise IKError(
-            "object {name!r} is of type {type}, not an armature", name=name, type=armature_object.type
-        )
-    override = armature_object.override_library
-    if override is not None and override.is_system_override:
-        raise IKError(
-            "the library override of {name!r} is not editable: make it editable (Object > Library Override)",
-            name=name,
-        )
-    if not armature_object.is_editable:
-        library = armature_object.library
-        if library is not None:
-            raise IKError(
-                "armature {name!r} is linked from {file} and cannot be posed: make a library override of it "
-                "(Object > Library Override > Make)",
-                name=name,
-                file=library.filepath,
-            )
-        raise IKError(
-            "armature {name!r} is linked and cannot be posed: make a library override of it "
-            "(Object > Library Override > Make)",
-            name=name,
-        )
 
 
 def check_armature(armature_object: Object | None) -> None:

@@ -23,7 +23,7 @@ from ...core.messages import Message, both, counted, in_a_row, sentences
 from ...core.model.rotation import EULER_ORDERS, order_index
 from ..properties.joint_properties import STIFFEST, POISE_PG_joint
 from ..properties.naming import note_name
-from ..properties.overrides import remove_entries
+from ..properties.overrides import check_editable, remove_entries
 from ..properties.settings import settings_of
 from ..translations import translated
 
@@ -302,7 +302,12 @@ def store_limits(
 
 
 def own_limits(armature_object: Object, bone_name: str) -> POISE_PG_joint:
-    """Return the entry of a bone, for editing; a new one copies its limits (IKError: no such bone)."""
+    """Return the entry of a bone among the limits, for editing; a new one copies the limits that it has.
+
+    Raises:
+        IKError: The armature is linked, or has no such bone.
+    """
+    check_editable(armature_object)
     bone = _pose_bone(armature_object, bone_name)
     if (entry := joint_entries(armature_object).get(bone_name)) is not None:
         return entry
@@ -314,8 +319,10 @@ def remove_limits(armature_object: Object, bones: Iterable[str] | None = None) -
     """Remove entries, by default all, so that the bones' own limits are used again; return how many.
 
     Raises:
-        IKError: An entry of a library override belongs to the library; nothing is changed then.
+        IKError: The armature is linked, or an entry belongs to the library of an override; nothing is changed
+            then.
     """
+    check_editable(armature_object)
     return remove_entries(
         armature_object, "joints", bones, Message("limits"), Message("switch its limits off")
     )

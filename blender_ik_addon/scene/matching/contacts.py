@@ -138,15 +138,8 @@ def lock_contacts(
 ) -> ContactReport:
     """Let targets of feet and hands rest while they are in contact; find contacts where none are keyed.
 
-    Args:
-        armature_object: With keyed targets.
-        effectors: Places in the list of those that are meant; all of feet and hands for None.
-        frames: Increasing whole frames; by default all from the first key of their targets to the last.
-        ease: How long a target takes to come to its place and to leave it [s].
-        progress: Called with the part done in [0, 1]; what it raises stops the work.
-
-    Raises:
-        IKError: As `find_contacts`.
+    Arguments and IKError: as `find_contacts`, and `ease`, how long a target takes to come to its place and to
+    leave it [s].
     """
     return ContactsJob(armature_object, effectors, frames=frames, ease=ease).run(progress)
 
