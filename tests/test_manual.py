@@ -87,7 +87,7 @@ def labels() -> dict[str, str]:
     """Names that properties have in the interface, by identifier."""
     files = (*(PACKAGE / "scene" / "properties").glob("*.py"), *(PACKAGE / "ui").glob("*.py"))
     code = "\n".join(text_of(path) for path in files)
-    found = re.findall(r'^    (\w+): (?:.* = )?\w+\(\s*(?:name=)?"([^"]+)"', code, re.MULTILINE)
+    found = re.findall(r'^    (\w+): (?!_setting)(?:.* = )?\w+\(\s*(?:name=)?"([^"]+)"', code, re.MULTILINE)
     return dict(found)
 
 
@@ -158,9 +158,12 @@ def test_every_kind_of_effector_is_in_the_manual():
 def test_every_setting_that_panels_show_is_in_the_manual():
     shown = set(re.findall(r"\.prop(?:_search)?\(\s*[\w.()]+,\s*\"(\w+)\"", interface()))
     shown |= set(re.findall(r"draw_(?:axes|animated)\(\w+, \w+, \"(\w+)\"", interface()))
+    options = re.findall(r"\bdraw\((\"\w+\"(?:, \"\w+\")*)", interface())  # of a bake
+    shown |= {f"bake_{name}" for names in options for name in re.findall(r"\w+", names)}
     shown |= {name for kind in KINDS.values() for name in (*kind.fields, *kind.more)}
     shown |= set(USED_BY) & set(labels())
     assert {"chain_depth", "role", "move_root", "damping", "mass_source", "position_axes"} <= shown
+    assert {"bake_fewest", "bake_channels", "bake_ease_out"} <= shown
     words = {name: LABELLED_OTHERWISE.get(name, label) for name, label in labels().items() if name in shown}
     look = {name: labels()[name] for name in re.findall(r"(\w+): _colour", interface())}
     assert [name for name, label in (words | look).items() if label not in manual()] == []
