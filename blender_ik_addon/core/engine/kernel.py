@@ -343,7 +343,8 @@ class _Step:
             before, after = (descent.merit(state, energy.strengths).sum(1) for state in (here, there))
             taken |= after < before
         scale = np.abs(promise) + np.maximum(wanted, 0.0)[:, None] / np.sqrt(frames)
-        part = np.abs(merit - promised) / np.maximum(scale, 1e-300)
+        # What decreases the merit by more than was promised is no reason to go more carefully.
+        part = np.maximum(merit - promised, 0.0) / np.maximum(scale, 1e-300)
         factor = np.minimum(np.maximum(np.cbrt(part / TRUSTED), SHRINK), 2.0)
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)
         old = descent.by_group(damping)

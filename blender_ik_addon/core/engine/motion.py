@@ -240,7 +240,7 @@ class Motion:
             # A difference that rounding and tolerances explain makes no better motion.
             if best is None or found.energies[0] < best.energies[0] - self._options.step_tolerance:
                 best = found
-            if far and not number:
+            if far and not number and (alike.strengths != energy.strengths).any():
                 start = (yield from self._lowered(alike, start, coupling, ROUGH)).values
                 found = yield from self._lowered(energy, start, coupling, ROUGH)
                 if found.energies[0] < best.energies[0] - self._options.step_tolerance:
