@@ -87,15 +87,15 @@ still do."""
 FORCE_DAMPING: Final = 1e-3
 """λ of the springs' forces [1], in scaled units, so that they stay moderate at singular poses."""
 
-HAIR: Final = 1e-9
-"""Distance from a limit [rad, m] that is none, as a part of 1 and of where it is: a step that stops on it
-ends so far away by rounding."""
+ON_LIMIT: Final = 1e-9
+"""Distance from a limit [rad, m], relative to 1 and to its size, up to which a channel is set on it: a step
+that stops there ends so far away by rounding."""
 
 SADDLE: Final = 1e-6
 """Curvature of the error [1], in scaled units, that counts as negative."""
 
-BENDS: Final = (0.03, 0.3)
-"""Changes by which a pose leaves a saddle [rad], tried in turn until the error falls."""
+OFF_SADDLE: Final = (0.03, 0.3)
+"""Steps by which a pose leaves a saddle [rad], tried in turn until the error decreases."""
 
 FALLS: Final = 1e-9
 """Part [1] of the error, or of the posture residual, by which they must fall to count as falling."""
@@ -146,7 +146,7 @@ class StackedProblem:
         self._preferred = np.where(self._prefers, preferred, 0.0) * self.weight
         self._lower, self._upper = system.lower, system.upper
         size = np.abs(np.nan_to_num([self._lower, self._upper], posinf=0.0, neginf=0.0))
-        self._hair = HAIR * (1.0 + size)
+        self._on_limit = ON_LIMIT * (1.0 + size)
 
     @property
     def prefers(self) -> bool:
@@ -171,10 +171,10 @@ class StackedProblem:
         return curvature / (self.weight[:, None] * self.weight)
 
     def moved(self, values: FloatArray, change: FloatArray) -> FloatArray:
-        """Values (nv,) after a change of u, inside the limits, and on those that are a hair away."""
+        """Values (nv,) after a change of u, inside the limits, and on those that are `ON_LIMIT` away."""
         moved = values + change / self.weight
-        moved = np.where(moved <= self._lower + self._hair[0], self._lower, moved)
-        return np.where(moved >= self._upper - self._hair[1], self._upper, moved)
+        moved = np.where(moved <= self._lower + self._on_limit[0], self._lower, moved)
+        return np.where(moved >= self._upper - self._on_limit[1], self._upper, moved)
 
     def room(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Room of u below and above, (nv,) each."""
@@ -187,16 +187,16 @@ class StackedProblem:
         is bent a little along the most negative curvature of the error.
         """
         down, up = self.room(at.values)
-        free = (down < -BENDS[0]) & (up > BENDS[0])
+        free = (down < -OFF_SADDLE[0]) & (up > OFF_SADDLE[0])
         jacobian = self.jacobian(at) * free
         curvature = self.curvature(at, at.residual) * (free[:, None] & free)
-        bends, directions = np.linalg.eigh(jacobian.T @ jacobian + curvature)
-        if bends[0] > -SADDLE:
+        curvatures, directions = np.linalg.eigh(jacobian.T @ jacobian + curvature)
+        if curvatures[0] > -SADDLE:
             return None
         direction = directions[:, 0] / np.abs(directions[:, 0]).max()
         if direction @ at.posture > 0.0:  # towards the preferred pose first
             direction = -direction
-        for size in BENDS:
+        for size in OFF_SADDLE:
             for change in (size * direction, -size * direction):
                 trial = self.evaluate(self.moved(at.values, change))
                 if trial.error < at.error * (1.0 - FALLS):

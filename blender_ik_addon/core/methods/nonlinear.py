@@ -3,19 +3,20 @@
 
 [KiSheen §3] minimises F(q) = |X − f(q)|² + γ²|q|² subject to l ≤ q ≤ u, with the gradient
 −2Jᵀ(X − f(q)) + 2γ²q (printed as 2γq, an erratum). Here q is measured from the preferred pose, in scaled
-units. A small γ leaves little of the error, but its valley is too narrow to be walked from afar; so it begins
-with one that is large, or less where the error is small already. γ² of the preferred pose is left in the
-errors: a last minimisation without it, from where it is nearly met, takes that out and hardly moves what the
-tasks leave free.
+units. A small γ leaves little of the error, but makes the problem ill-conditioned far from the solution; so
+the first γ is large, or smaller where the error is small already. At a minimum an error of the order of γ²
+remains: a last minimisation without the preferred pose removes it, and hardly moves what the tasks leave
+free.
 
 **The minimiser** is a limited-memory BFGS that keeps to bounds [ByrdLuNocedalZhu1995]. The Hessian is B = θI
-− W M Wᵀ out of the last changes s and changes of the gradient y, with W = [Y, θS]; a body has so few channels
-that B is written out. Each iteration
+− W M Wᵀ from the last steps s and changes of the gradient y, with W = [Y, θS]; a body has so few channels
+that B is formed as a dense matrix. Each iteration
 
 1. follows the projected gradient path x(t) = P(x − t g), on which the quadratic model is piecewise quadratic,
    to the model's first minimum, the generalised Cauchy point: that decides which bounds are active;
-2. minimises the model over the remaining channels, and shortens the way there so that it stays inside;
-3. searches along the straight way to that point, which is feasible as the box is convex, for enough decrease.
+2. minimises the model over the remaining channels, and shortens the step so that it stays inside the bounds;
+3. searches along the straight line to that point, which is feasible as the box is convex, for a sufficient
+   decrease.
 
 A pair (s, y) with too little curvature is not taken, so that B stays positive definite.
 """
@@ -40,14 +41,14 @@ FIRST_GAMMA: Final = 0.3
 GAMMA_FACTOR: Final = 0.1
 """Factor of γ from one minimisation to the next [1], down to that of the options."""
 
-ROUGHLY: Final = 0.05
+LOOSE: Final = 0.05
 """Slope against γ² [1] at which a minimisation is good enough to start the next one from."""
 
-CLOSELY: Final = 1e-3
+TIGHT: Final = 1e-3
 """Slope against γ² [1] for the smallest γ, whose minimum decides the remaining freedom."""
 
 FARTHEST: Final = 1e100
-"""Where the minimum of the model is put along a line on which it falls without end [1 / the slope]."""
+"""Step [1 / the slope] along a line on which the model decreases without end."""
 
 
 def penalized_error(
@@ -71,7 +72,7 @@ class NonlinearProgram(Iteration):
     def __init__(self, system: System, start: FloatArray, options: SolverOptions) -> None:
         super().__init__(system, start, options)
         gammas = _gammas(options.gamma) if self.prefers and options.gamma > 0.0 else [0.0]
-        # Errors that are small against a γ are not worth going away from.
+        # Where the error is below γ, that minimisation would only move the pose away from the targets.
         skipped = sum(gamma > self.at.error for gamma in gammas[:-2])
         self.most_iterations *= len(gammas)  # each minimisation has as many as the options say
         self._left = gammas[skipped:]
@@ -107,13 +108,13 @@ class NonlinearProgram(Iteration):
             return penalized_error(-at.residual, stacked.jacobian(at), at.posture, gamma)
 
         # At a minimum Jᵀr = γ²w: a slope that is small against γ² leaves little of both.
-        closeness = CLOSELY if gamma == self.options.gamma else ROUGHLY
+        accuracy = TIGHT if gamma == self.options.gamma else LOOSE
         return BoundedDescent(
             cost,
             self.at.values * weight,
             system.lower * weight,
             system.upper * weight,
-            tolerance=gamma**2 * closeness if gamma else self.margin,
+            tolerance=gamma**2 * accuracy if gamma else self.margin,
         )
 
 
@@ -131,22 +132,22 @@ MEMORY: Final = 10
 """Pairs of changes kept, as L-BFGS-B has it by default."""
 
 ARMIJO: Final = 1e-4
-"""Part [1] of the decrease that the slope promises which a step must bring."""
+"""Part [1] of the decrease predicted by the slope that a step must achieve."""
 
 FIRST_STEP: Final = 1.0
-"""Longest step [rad] while nothing is known of the Hessian: more would wind a chain up."""
+"""Longest step [rad] before the Hessian is estimated: a longer one would turn joints right round."""
 
 CURVATURE: Final = 1e-12
 """Least sᵀy as a part of |s| |y| [1] at which a pair is taken."""
 
 SEARCHES: Final = 30
-"""Most evaluations along one way; each shortens it at least by half."""
+"""Most evaluations of a line search; each shortens the step at least by half."""
 
 SHORTEN: Final = (0.1, 0.5)
-"""Least and largest part [1] to which a way is shortened at once."""
+"""Least and largest factor [1] by which a line search shortens its step."""
 
 ROUNDING: Final = 1e-15
-"""Change of the value [1], relative to it, that is none."""
+"""Relative change of the value [1] that counts as none."""
 
 IDLE: Final = 3
 """Iterations in a row without a change of the value after which the descent has converged."""
@@ -193,7 +194,7 @@ class BoundedDescent:
         """Value and gradient there."""
         if not (np.isfinite(self.value) and np.isfinite(self.gradient).all()):
             raise IKError("the function or its gradient is not finite at the start")
-        self._model = _Memory(len(self.values), memory)
+        self._model = _HessianEstimate(len(self.values), memory)
         self.evaluations = 1
         """Calls of the function."""
         self.history = [self.value]
@@ -220,53 +221,53 @@ class BoundedDescent:
         if self.converged:
             return
         x, value, model = self.values, self.value, self._model
-        way = _way(x, self.gradient, self._lower, self._upper, model.hessian)
-        longest = 1.0 if model.pairs else min(1.0, FIRST_STEP / max(float(np.linalg.norm(way)), FIRST_STEP))
-        found = self._searched(way, longest)
+        direction = _search_direction(x, self.gradient, self._lower, self._upper, model.hessian)
+        length = max(float(np.linalg.norm(direction)), FIRST_STEP)
+        found = self._line_search(direction, 1.0 if model.pairs else FIRST_STEP / length)
         if found is None:
-            # A model gone bad must not end it: the plain gradient has a last word.
+            # The model may be inaccurate: the gradient is tried once more without it.
             self.converged = not model.pairs
             model.forget()
         else:
             step, self.value, gradient = found
-            self.values = self._inside(x + step * way)
+            self.values = self._inside(x + step * direction)
             model.add(self.values - x, gradient - self.gradient)
             self.gradient = gradient
             self._idle = self._idle + 1 if value - self.value <= ROUNDING * abs(self.value) else 0
             self.converged = self._idle >= IDLE or self._is_flat()
         self.history.append(self.value)
 
-    def _searched(self, way: FloatArray, step: float) -> tuple[float, float, FloatArray] | None:
-        """Backtrack along a way, from a part of it, until the value has fallen enough (Armijo), by parabolas.
+    def _line_search(self, direction: FloatArray, step: float) -> tuple[float, float, FloatArray] | None:
+        """Backtrack from a step until the decrease is sufficient (Armijo), by minima of parabolas.
 
         Returns:
-            The part of the way [1], value and gradient there; None where nothing is lower.
+            The step [1], value and gradient there; None where nothing is lower.
         """
-        slope = float(way @ self.gradient)
+        slope = float(direction @ self.gradient)
         if not slope < 0.0:
             return None
         for _ in range(SEARCHES):
-            tried, gradient = self._function(self._inside(self.values + step * way))
+            tried, gradient = self._function(self._inside(self.values + step * direction))
             self.evaluations += 1
             if np.isfinite(tried) and tried <= self.value + ARMIJO * step * slope:
                 return step, tried, gradient
-            parabola = 0.0
+            minimum = 0.0
             if np.isfinite(tried):
-                bend = (tried - self.value) / step - slope
-                parabola = -0.5 * slope * step / max(bend, np.finfo(np.float64).tiny)
-            step *= float(np.clip(parabola / step, *SHORTEN))
+                curvature = (tried - self.value) / step - slope
+                minimum = -0.5 * slope * step / max(curvature, np.finfo(np.float64).tiny)
+            step *= float(np.clip(minimum / step, *SHORTEN))
         return None
 
 
-class _Memory:
-    """The last changes and changes of the gradient, and B [ByrdLuNocedalZhu1995 eq. 3.2 to 3.4]."""
+class _HessianEstimate:
+    """B from the last steps and changes of the gradient [ByrdLuNocedalZhu1995 eq. 3.2 to 3.4]."""
 
     def __init__(self, n: int, most: int) -> None:
         self._n, self._most = n, most
         self.forget()
 
     def forget(self) -> None:
-        """Go back to the identity."""
+        """Reset B to the identity."""
         self.pairs: list[tuple[FloatArray, FloatArray]] = []
         self.hessian: FloatArray = np.eye(self._n)
         """B, (n, n)."""
@@ -286,23 +287,23 @@ class _Memory:
         self.hessian = theta * np.eye(self._n) - w @ pseudo_inverse(inverse) @ w.T
 
 
-def _way(
+def _search_direction(
     x: FloatArray, gradient: FloatArray, lower: FloatArray, upper: FloatArray, hessian: FloatArray
 ) -> FloatArray:
     """From x to the minimum of the model over the channels that the Cauchy point leaves free, (n,)."""
     cauchy = _cauchy_point(x, gradient, lower, upper, hessian)
     free = np.flatnonzero((cauchy > lower) & (cauchy < upper))
-    way = cauchy - x
-    reduced = (gradient + hessian @ way)[free]
+    to_cauchy = cauchy - x
+    reduced = (gradient + hessian @ to_cauchy)[free]
     try:
         step = -np.linalg.solve(hessian[np.ix_(free, free)], reduced)
-    except np.linalg.LinAlgError:  # the model is flat to rounding: it has no minimum beyond the Cauchy point
-        return way
+    except np.linalg.LinAlgError:  # singular to rounding: the model has no minimum beyond the Cauchy point
+        return to_cauchy
     room = np.where(step > 0.0, upper[free] - cauchy[free], lower[free] - cauchy[free])
-    share = np.divide(room, step, out=np.full_like(step, np.inf), where=np.abs(step) > STANDSTILL)
-    shortened = np.array(way)
-    shortened[free] += min(1.0, float(share.min(initial=1.0))) * step
-    return shortened if float(shortened @ gradient) < 0.0 else way
+    inside = np.divide(room, step, out=np.full_like(step, np.inf), where=np.abs(step) > STANDSTILL)
+    direction = np.array(to_cauchy)
+    direction[free] += min(1.0, float(inside.min(initial=1.0))) * step
+    return direction if float(direction @ gradient) < 0.0 else to_cauchy
 
 
 def _cauchy_point(
