@@ -26,9 +26,11 @@ import numpy as np
 from ..arrays import FloatArray, IntArray, frozen
 from ..errors import IKError
 
-WELDED, SHORT = 1e-6, 1e-6
-"""Distance up to which vertices are one, as files split them where textures end, and length up to which a
-vector shows no direction, in sizes of the mesh [1]."""
+WELDED: Final = 1e-6
+"""Distance, in sizes of the mesh [1], up to which vertices are one: files split them where textures end."""
+
+SHORT: Final = 1e-6
+"""Length, in sizes of the mesh [1], up to which a vector has no direction."""
 
 HOLLOW: Final = 1e-9
 """Volume, in cubes of the mesh's size [1], up to which there is none."""
@@ -158,9 +160,9 @@ def _outward(skin: Skin, size: float) -> tuple[IntArray, float, int]:
 def _axes(
     skin: Skin, weight: FloatArray, armature_from_joint: FloatArray, parents: IntArray, short: float
 ) -> FloatArray:
-    """Unit axes along the flesh of each joint, (n, 3): to its children that have some, else to its middle.
+    """Unit axes along the skin of each joint, (n, 3): to its children that have skin, else to its middle.
 
-    Bones themselves point anywhere, in many files away from all they carry.
+    The bones themselves may point anywhere, in many files away from their skin.
     """
     n, heads = len(armature_from_joint), armature_from_joint[:, :3, 3]
     sums = np.bincount(skin.joint, weight, n)

@@ -599,12 +599,7 @@ def write_keys(
     for keys in written:
         curve = curves.get(keys.channel)
         old = None if curve is None else read_keys(curve)
-        if keys.curve is None:
-            new = new_keys(times, keys.values, interpolation, breakdowns)
-        elif len(keys.curve.keys) == 1 and old is not None and (old["co"][:, 0] > last + KEY_DISTANCE).any():
-            new = new_keys(times[[0, -1]], np.repeat(keys.curve.keys[:, 1], 2), interpolation)
-        else:
-            new = bezier_keys(keys.curve)
+        new = _keys_to_write(keys, times, interpolation, breakdowns, old)
         count += len(new["co"])
         if curve is None or old is None:
             curve = new_curve(channelbag, keys)
@@ -616,18 +611,40 @@ def write_keys(
             repeat_keys(curve, keys.repeat)
         curve.update()  # places the handles and tags the animation for evaluation
 
-    animation: Any = armature_object.animation_data
     action: Any = player_of(armature_object, strip).action
     action.update_tag()
+    told += _notes_on_playing(armature_object, strip)
+    return WriteResult(action.name, count, replaced, skipped, tuple(told))
+
+
+def _keys_to_write(
+    keys: ChannelKeys,
+    times: FloatArray,
+    interpolation: str,
+    breakdowns: BoolArray | None,
+    old: KeyArrays | None,
+) -> KeyArrays:
+    """Keys of a channel at times (F,), or those of its own curve; `old` are the keys that are there."""
+    if keys.curve is None:
+        return new_keys(times, keys.values, interpolation, breakdowns)
+    if len(keys.curve.keys) == 1 and old is not None and (old["co"][:, 0] > times[-1] + KEY_DISTANCE).any():
+        return new_keys(times[[0, -1]], np.repeat(keys.curve.keys[:, 1], 2), interpolation)
+    return bezier_keys(keys.curve)
+
+
+def _notes_on_playing(armature_object: bpy.types.Object, strip: str) -> list[str]:
+    """Say what else plays the keys of an action or strip, and what keeps them from playing as they are."""
+    animation: Any = armature_object.animation_data
+    notes: list[str] = []
     if others := other_players(armature_object, strip):
-        told.append(Message("the same action slot also moves {names}", names=", ".join(others)))
+        notes.append(Message("the same action slot also moves {names}", names=", ".join(others)))
     if not strip and animation.use_nla and any(track.is_solo for track in animation.nla_tracks):
-        told.append(Message("an NLA track is solo, so the action does not play"))
+        notes.append(Message("an NLA track is solo, so the action does not play"))
     blended = animation.action_influence < 1.0 or animation.action_blend_type != "REPLACE"
     beside = animation.use_nla and any(track.strips and not track.mute for track in animation.nla_tracks)
     if not strip and blended and beside:
-        told.append(Message("the action is blended over NLA strips, so what plays differs from the keys"))
-    return WriteResult(action.name, count, replaced, skipped, tuple(told))
+        notes.append(Message("the action is blended over NLA strips, so what plays differs from the keys"))
+    return notes
 
 
 def _listed(channels: Sequence[Channel]) -> str:
