@@ -65,8 +65,7 @@ from .matching.corrections import correct, corrections_on, remove_corrections, s
 from .matching.grip import hold_prop
 from .matching.recording import TargetsJob, clip_range, targets_from_animation
 from .matching.snapping import MatchReport, key_targets, snap_targets
-from .properties.overrides import check_editable
-from .properties.settings import settings_of
+from .properties.settings import check_editable, settings_of
 from .reports import all_reached
 from .rig.keying import key_pose
 from .rig.reports import BakeReport, EffectorError, Measured, Report, effector_errors, show, solver_reasons

@@ -28,7 +28,7 @@ from ...core.model.rotation import EULER_ORDERS
 from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
 from ..animation.fcurves import animated_channels, driven_channels
 from ..kinds.frame_data import NO_SCALE
-from ..properties.overrides import check_editable
+from ..properties.settings import check_editable
 from .limits import joint_entries, keeps_inside, limits_of
 from .rotation_modes import RotationLocks, far_orders, matrices_of
 

@@ -23,8 +23,8 @@ from ...core.messages import Message, both, counted, in_a_row, sentences
 from ...core.model.rotation import EULER_ORDERS, order_index
 from ..properties.joint_properties import STIFFEST, POISE_PG_joint
 from ..properties.naming import note_name
-from ..properties.overrides import check_editable, remove_entries
-from ..properties.settings import settings_of
+from ..properties.overrides import remove_entries
+from ..properties.settings import check_editable, settings_of
 from ..translations import translated
 
 SAME: Final = 1e-5

@@ -22,37 +22,6 @@ from .app_handlers import handlers_factory
 from .settings import settings_of
 
 
-def check_editable(armature_object: Object | None) -> None:
-    """Refuse what can have no settings that last (IKError: no object, not an armature, or linked)."""
-    if armature_object is None:
-        raise IKError("no armature object is given: select an armature")
-    name = armature_object.name
-    if armature_object.type != 'ARMATURE':
-        raise IKError(
-            "object {name!r} is of type {type}, not an armature", name=name, type=armature_object.type
-        )
-    override = armature_object.override_library
-    if override is not None and override.is_system_override:
-        raise IKError(
-            "the library override of {name!r} is not editable: make it editable (Object > Library Override)",
-            name=name,
-        )
-    if not armature_object.is_editable:
-        library = armature_object.library
-        if library is not None:
-            raise IKError(
-                "armature {name!r} is linked from {file} and cannot be posed: make a library override of it "
-                "(Object > Library Override > Make)",
-                name=name,
-                file=library.filepath,
-            )
-        raise IKError(
-            "armature {name!r} is linked and cannot be posed: make a library override of it "
-            "(Object > Library Override > Make)",
-            name=name,
-        )
-
-
 def prepare_override(armature_object: Object) -> None:
     """Let Blender compare the settings of an override with those of its linked object."""
     override = armature_object.override_library
