@@ -97,7 +97,7 @@ class Tutorials(InWindow):
     def open_part_of_effector(self) -> None:
         """Open the part with the name of the active effector, below the list."""
         self.scroll_sidebar(DOWN_PIXELS)
-        x, y = button(self.window, "poise.bend_limbs")
+        x, y = button(self.window, "poise.roll_feet")
         self.window.click((x, y - HEADER_BELOW_PIXELS))
         self.window.settle(40)
 
