@@ -26,8 +26,12 @@ from .preferences import PIE, keys_of
 def context_armature(context: Context) -> Object | None:
     """The armature object that panel and operators act on: the active one, or one that follows it."""
     active = context.active_object
-    if active is None or active.type == 'ARMATURE':
+    if active is not None and active.type == 'ARMATURE':
         return active
+    if active is None:  # so it is in a viewport, too, where a target is active that is hidden
+        active = context.view_layer.objects.active
+    if active is None:
+        return None
     if active.users > 1:  # one user is its collection; a target has the effector as well
         for candidate in context.view_layer.objects:
             # The list has None for an object that has just been deleted.

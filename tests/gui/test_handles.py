@@ -141,7 +141,7 @@ class Handles(InWindow):
 
     def test_a_hidden_target_is_moved_by_its_handle_and_stays_hidden_in_both_modes(self) -> None:
         self.run_in_blender("target('hand.L').hide_set(True)")
-        for prepare in ("", OBJECT_MODE):
+        for prepare in ("", OBJECT_MODE, ""):  # in Object Mode once more: the hidden target is active then
             self.run_in_blender(prepare)
             before = self.value("list(target('hand.L').location)")
             self.drag_handle("hand.L", (-30.0, 40.0))
