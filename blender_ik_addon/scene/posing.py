@@ -13,7 +13,7 @@ default that of the context.
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final, Unpack
 
 import bpy
 from bpy.types import Depsgraph, Object
@@ -30,7 +30,7 @@ from .armature.role_table import recognise_roles
 from .bake.frames import bake_range
 from .bake.job import BakeJob
 from .bake.measuring import measure
-from .bake.options import BakeOptions
+from .bake.options import BakeChoices, BakeOptions
 from .bake.together import BakeJobs
 from .character.feet import roll_feet
 from .character.mirror import MirrorReport, mirror
@@ -291,7 +291,7 @@ def bake(
     frames: Iterable[int] | str | None = None,
     *,
     progress: Callable[[float], None] | None = None,
-    **options: Any,
+    **options: Unpack[BakeChoices],
 ) -> BakeReport:
     """Solve frames and write them as keys into the object's own action, or where `to` says.
 
@@ -307,12 +307,14 @@ def bake(
             lost; everything is as before then.
     """
     check_present(armature_object)
-    return BakeJob(armature_object, frames, **_keying(frames) | options).run(progress)
+    return BakeJob(armature_object, frames, **_keying(frames, options)).run(progress)
 
 
-def _keying(frames: Iterable[int] | str | None) -> dict[str, Any]:
-    """Options by which frames that are given one by one are all keyed; none for a range."""
-    return {} if frames is None or isinstance(frames, str) else {"step": 1, "at_keys": False, "fewest": False}
+def _keying(frames: Iterable[int] | str | None, options: BakeChoices) -> BakeChoices:
+    """Options with which frames that are given one by one are all keyed by default."""
+    if frames is None or isinstance(frames, str):
+        return options
+    return {"step": 1, "at_keys": False, "fewest": False, **options}
 
 
 def mark_frames(armature_object: Object) -> int:
@@ -338,7 +340,7 @@ def bake_together(
     frames: Iterable[int] | str | None = None,
     *,
     progress: Callable[[float], None] | None = None,
-    **options: Any,
+    **options: Unpack[BakeChoices],
 ) -> tuple[BakeReport, ...]:
     """Bake several characters, also where targets of one are bones of another; return the report of each.
 
@@ -353,4 +355,4 @@ def bake_together(
     Raises:
         IKError: As `bake`; all characters are as before then.
     """
-    return BakeJobs(armature_objects, frames, **_keying(frames) | options).run(progress)
+    return BakeJobs(armature_objects, frames, **_keying(frames, options)).run(progress)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, Unpack
 
 import bpy
 import numpy as np
@@ -65,7 +65,7 @@ from .destinations import Destination
 from .frames import solved_and_keyed
 from .key_reduction import TRIES, KeyReduction
 from .loops import Loop, check_loop, repeating
-from .options import BakeOptions
+from .options import BakeChoices, BakeOptions
 from .replaced_keys import ReplacedKeys, are_followed, may_be_solved, solved_joints, written_channels
 
 LIVE_SHOWS: Final = Message(
@@ -104,7 +104,7 @@ class BakeJob(Job[BakeReport]):
         self,
         armature_object: Object,
         frames: Iterable[float] | str | None = None,
-        **given: Any,
+        **given: Unpack[BakeChoices],
     ) -> None:
         """Check all that can be checked before anything is changed; arguments as of `BakeOptions.of`.
 

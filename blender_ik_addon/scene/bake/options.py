@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 from bpy.types import Object
 
@@ -20,6 +20,24 @@ PLACES: Final = tuple(item[0] for item in TO_ITEMS)
 
 STRIP_NAME: Final = "Poise"
 """Of a strip without another name."""
+
+
+class BakeChoices(TypedDict, total=False):
+    """Fields of `BakeOptions` by name; what is None is as in the settings."""
+
+    step: float | None
+    at_keys: bool | None
+    fewest: bool | None
+    to: str | None
+    name: str | None
+    blend: str | None
+    ease_in: int | None
+    ease_out: int | None
+    bones: str | Iterable[str] | None
+    channels: str | None
+    loop: bool | None
+    clear_constraints: bool | None
+    replace: bool
 
 
 @dataclass(frozen=True)
@@ -68,7 +86,10 @@ class BakeOptions:
 
     @classmethod
     def of(
-        cls, armature_object: Object, frames: Iterable[float] | str | None = None, **given: Any
+        cls,
+        armature_object: Object,
+        frames: Iterable[float] | str | None = None,
+        **given: Unpack[BakeChoices],
     ) -> "BakeOptions":
         """Return what is given, and for what is None or left out what the settings say.
 
@@ -83,13 +104,13 @@ class BakeOptions:
                 below 0.
         """
         settings = settings_of(armature_object)
-        given = {name: value for name, value in given.items() if value is not None}
-        own = {name: getattr(settings, f"bake_{name}") for name in IN_SETTINGS}
-        if "step" in given:
+        chosen = {name: value for name, value in given.items() if value is not None}
+        own: dict[str, Any] = {name: getattr(settings, f"bake_{name}") for name in IN_SETTINGS}
+        if "step" in chosen:
             own["at_keys"] = own["fewest"] = False
-        elif (own | given)["fewest"]:
+        elif (own | chosen)["fewest"]:
             own["step"] = 1
-        own |= given
+        own |= chosen
         if own["to"] == 'STRIP' and not own["name"].strip():
             own["name"] = STRIP_NAME
         return cls(frames_of(armature_object, frames), **own)

@@ -8,7 +8,7 @@ each other all are baked again until no target moves any more by what counts in 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import bpy
 import numpy as np
@@ -39,7 +39,7 @@ from ..rig.rig import Rig
 from ..translations import translated
 from .clearing import Constraint, remove_constraints, unmute_constraints
 from .job import BakeJob
-from .options import BakeOptions
+from .options import BakeChoices, BakeOptions
 
 MOST_ROUNDS: Final = 8
 """Bakes of each character after which targets that do not come to rest are left where they are."""
@@ -57,7 +57,7 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
         self,
         armature_objects: Sequence[Object],
         frames: Iterable[float] | str | None = None,
-        **given: Any,
+        **given: Unpack[BakeChoices],
     ) -> None:
         """Check them all before anything is changed.
 
