@@ -158,7 +158,7 @@ class TrailsInWindow(InWindow):
     def test_ghosts_of_a_live_body_are_solved_while_nothing_goes_on(self) -> None:
         self.run_in_blender(
             "figure().animation_data_clear()\n" + SET_UP + "hand = target('hand.L')\n"
-            "for frame, up in ((1, 0.0), (21, 0.3)):\n"
+            "for frame, up in ((1, 0.0), (11, 0.3)):\n"
             "    hand.location.z += up\n"
             "    hand.keyframe_insert('location', frame=frame)\n"
             "figure().poise.live = True\n"
@@ -167,10 +167,10 @@ class TrailsInWindow(InWindow):
         self.wait_while("underway()")
         ghosts = "known().ghosts(1, 40, 1, 3)"
         self.wait_while(f"not {ghosts}")
-        self.assertEqual(self.value(f"[ghost.frame for ghost in {ghosts}]"), [21])
+        self.assertEqual(self.value(f"[ghost.frame for ghost in {ghosts}]"), [11])
         self.assertEqual(self.value("bpy.context.scene.frame_current"), 1)
         self.run_in_blender("ghost = known().ghosts(1, 40, 1, 3)[0].bones")
-        self.run_in_blender("bpy.context.scene.frame_set(21)")
+        self.run_in_blender("bpy.context.scene.frame_set(11)")
         self.wait_while("underway()")
         far = "min((Vector(head) - Vector(place('hand.L'))).length for head in ghost[:, 0])"
         self.assertLess(self.value(far), 0.001)
