@@ -47,6 +47,7 @@ ERROR_WIDTH = 2.4
 """Width of the cell for a miss [widths of a button], so that names begin to be cut at the same length."""
 START: Final = Message("Press Set Up Character, or select bones in Pose Mode and press +.")
 NEXT: Final = Message("Move targets, then press Solve, or switch Live on.")
+RECORDED: Final = Message("Targets follow the clip. Lock contacts or correct targets, then press Bake.")
 """What the box for reports says before there is one."""
 UNSURE = 0.5
 """Confidence [1] below which a row of the table of roles has a warning sign."""
@@ -346,7 +347,8 @@ class POISE_PT_main(_SidebarPanel):
         row.operator("poise.natural", icon='OUTLINER_OB_ARMATURE')
         text, icon = state_of(armature)
         if not text:
-            text, icon = (START if not settings.effectors else NEXT), 'INFO'
+            following = NEXT if settings.recording is None else RECORDED
+            text, icon = (following if settings.effectors else START), 'INFO'
         draw_report(layout, context, text, icon, MESSAGE_LINES)
 
 

@@ -75,6 +75,8 @@ LIVE_SHOWS: Final = Message(
 
 REPLACED: Final = Message("not written by Poise and replaced: {replaced}")
 """Remark on keys that were somebody's work."""
+KEPT: Final = Message("replaced, and kept in Recording: {replaced}")
+"""The same of those of a clip that is kept beside."""
 
 AT_ONCE: Final = 64
 """Frames that are turned into data, or measured, at once."""
@@ -433,6 +435,8 @@ class BakeJob(Job[BakeReport]):
             for effector in effectors:
                 reasons[effector] = errors[effector].why
         pops, traded = solved.pops(numbers), solved.traded(self.solved, within)
+        settings = settings_of(armature_object)
+        remark = REPLACED if settings.recording is None else KEPT
         return BakeReport(
             frames=self.frames,
             names=tuple(effector.name for effector in rig.effectors),
@@ -455,8 +459,8 @@ class BakeJob(Job[BakeReport]):
                 *notes_on_branches(pops),
                 *notes_on_smoothing(traded),
                 *notes_on_between(_largest(rig.effectors, frames_between, missed_between, within)),
-                *([REPLACED.filled(replaced=self.replaced.text)] if self.replaced else []),
-                *([LIVE_SHOWS] if settings_of(armature_object).live else []),
+                *([remark.filled(replaced=self.replaced.text)] if self.replaced else []),
+                *([LIVE_SHOWS] if settings.live else []),
             ),
             action=self._to.note_keys(armature_object, self._written),
             keys=written.keys,
