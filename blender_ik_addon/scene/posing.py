@@ -57,6 +57,7 @@ from .effectors.entries import (
 from .effectors.masses import MassReport, MeshReport, measure_meshes, own_masses, remove_masses
 from .effectors.transforms import AttachReport, attach_targets, staying_behind
 from .kinds.frame_data import orientations
+from .kinds.kinds import Rank
 from .live.driven_bones import Passes
 from .live.following import follow_until_rest
 from .live.machine import Trigger
@@ -281,6 +282,8 @@ def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Dia
     frames = rig.read_frame(armature_object, depsgraph)
     found = diagnosis_of(rig.problem(frames), frames.pose[0])
     found = found.turned(orientations(frames.world_from_armature[0]))
+    levels = (replace(own, priority=Rank.level_of(own.priority)) for own in found.levels)
+    found = replace(found, levels=tuple(levels))
     frame = Message("Frame {frame}", frame=bpy.context.scene.frame_current)
     settings_of(armature_object).diagnosis = translated(Joined("\n", (frame, *found.lines)))
     return found

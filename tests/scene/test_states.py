@@ -8,7 +8,7 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from mathutils import Matrix
+from mathutils import Matrix, Vector
 
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
@@ -104,6 +104,16 @@ def dragged(armature: Any, wanted: np.ndarray, tool: Any = None) -> None:
     drag.confirm()
 
 
+def solved_as_it_is(armature: Any) -> None:
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+
+
+def live_as_it_is(armature: Any) -> None:
+    armature.poise.live = True
+    bpy.context.view_layer.update()
+
+
 def scripted(armature: Any, wanted: np.ndarray, tool: Any = None) -> None:
     """With Live on, by a script that updates the scene after each step."""
     live(armature, wanted, None)
@@ -196,6 +206,21 @@ def test_hips_that_are_moved_too_high_leave_the_feet_where_they_are():
     for side, foot in zip("LR", feet, strict=True):
         assert np.linalg.norm(place(armature, f"foot.{side}") - foot) < HALF_MILLIMETRE
     assert states(armature)["hips"] == 'REACH'
+
+
+@pytest.mark.parametrize("way", [solved_as_it_is, live_as_it_is])
+def test_what_is_pinned_holds_before_others_reach_on_the_same_priority(way: Callable[[Any], Any]):
+    armature = character()
+    before = place(armature, "foot.R")
+    assert effector(armature, "foot.L").priority == effector(armature, "foot.R").priority
+    effector(armature, "foot.L").target.location += Vector((0.6, -1.6, 0.4))  # out of reach of the pinned one
+    way(armature)
+    assert states(armature)["foot.L"] == 'REACH' and states(armature)["foot.R"] == 'PIN'
+    assert np.abs(place(armature, "foot.R") - before).max() < 1e-4
+    report = posing.solve_pose(armature)
+    [missed] = [own for own in report.effectors if own.name == "foot.L"]
+    assert (missed.position or 0.0) > 0.02 and "level 0 takes precedence: foot.R" in missed.why
+    assert "Level 0" in posing.diagnose(armature).lines[1]
 
 
 def moved(target: Any) -> None:

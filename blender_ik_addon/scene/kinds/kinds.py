@@ -11,6 +11,7 @@ lengths by lerp, orientations and directions by slerp. What is missing or does n
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Protocol
@@ -89,7 +90,7 @@ STAY_FIRMNESS: Final = 9.0
 """How much stiffer a bone is that stays near a pose, at a weight of 1 [1]: it turns a tenth as much."""
 
 FOLLOW_LEVEL: Final = 10**6
-"""Level of what follows: below all that users give."""
+"""Level of what follows, for the solver: below all that users give."""
 
 FOLLOW_SOFTNESS: Final = 0.15
 """By how much of the reach of the skeleton a bone that follows leaves its place where joints would otherwise
@@ -102,6 +103,23 @@ Vector3 = tuple[float, float, float]
 
 Errors = tuple[FloatArray | None, FloatArray | None]
 """Distances (F,) [m] and angles (F,) [rad], or None where a kind has no such error."""
+
+
+class Rank(IntEnum):
+    """Order on one level of users: what is pinned holds before others reach; a dragged bone comes last."""
+
+    PINNED = 0
+    REACHING = 1
+    DRAGGED = 2
+
+    def on(self, level: int) -> int:
+        """Return the level for the solver."""
+        return len(Rank) * level + self
+
+    @staticmethod
+    def level_of(level: int) -> int:
+        """Return the level that users know of one for the solver."""
+        return level // len(Rank)
 
 
 @dataclass(frozen=True)
@@ -347,7 +365,8 @@ class Goal(ABC):
 
         What follows is below all levels, and soft.
         """
-        effector, level = self.effector, self.effector.priority
+        effector = self.effector
+        level = (Rank.PINNED if effector.state == 'PIN' else Rank.REACHING).on(effector.priority)
         length = self.frames.armature_length(effector.softness_position)
         angle = effector.softness_rotation
         if effector.follows:

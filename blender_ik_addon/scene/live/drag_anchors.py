@@ -18,10 +18,9 @@ from ..armature.armature import Armature
 from ..armature.role_table import read_character
 from ..kinds.frame_data import orientations
 from ..reports import SETTLING, listed
+from ..rig.reports import with_own_levels
 from ..rig.rig import what_holds
 
-LEVELS: Final = 2
-"""How far levels of effectors are apart in a drag [1]: that of the dragged bone is between two of them."""
 MOST_ENDS: Final = 12
 """How many chain ends hold at most where no hands and feet are known: those with the longest chains."""
 HIPS_TURN_WEIGHT: Final = 0.1
@@ -219,7 +218,8 @@ def drag_report(
             for angular in (False, True)
         )
         reached = all(error.reached for error in own)
-        why = "" if reached else next((_why(error, scale) for error in own if error.why is not None), "")
+        whys = (with_own_levels(error.why).why(scale) for error in own if error.why is not None)
+        why = "" if reached else next(whys, "")
         errors.append(DragError(name, position, rotation, reached, firm, why))
     return DragReport(
         dragged=errors[0],
@@ -229,11 +229,3 @@ def drag_report(
         settling=settling and not followed.settled,
         iterations=followed.iterations,
     )
-
-
-def _why(error: TaskError, scale: float) -> str:
-    """What keeps a task from its target, in words, with the levels that users know."""
-    assert error.why is not None
-    level = None if error.why.level is None else error.why.level // LEVELS
-    levels = tuple(dict.fromkeys(above // LEVELS for above in error.why.levels))
-    return replace(error.why, level=level, levels=levels).why(scale)

@@ -45,14 +45,13 @@ from ..armature.restoring import PoseSnapshot, block_with_uid
 from ..effectors.feet import unrolled
 from ..effectors.transforms import bring_target, carried_task, carriers, coming_along
 from ..kinds.frame_data import orientations, points_of
-from ..kinds.kinds import Effector
+from ..kinds.kinds import Effector, Rank
 from ..properties.settings import settings_of, solver_options
 from ..rig.keying import auto_key
 from ..rig.reports import DRAGGED, measured_report, show
 from ..rig.rig import Rig
 from ..rig.states import bring_handle, held_from_now, note_held
 from .drag_anchors import (
-    LEVELS,
     Anchor,
     DragError,
     DragReport,
@@ -318,11 +317,11 @@ class Drag:
         if carrier is not None:
             joint = self._armature.skeleton.index(carrier.bone)
             task = carried_task(task, carrier, points_of(self._grabbed[joint], carrier.point))
-        return replace(task, priority=LEVELS * task.priority)
+        return task
 
     def _tasks(self) -> list[tuple[Task, tuple[str, bool]]]:
         """All tasks, those of the dragged bone first, with who owns each and whether it holds strictly."""
-        bone, level = self.bone, LEVELS * self.priority + 1
+        bone, level = self.bone, Rank.DRAGGED.on(self.priority)
         tasks: list[Task] = [
             ReachPoint(joint=bone, target=self._goal, point=self._point, priority=level, name=bone)
         ]

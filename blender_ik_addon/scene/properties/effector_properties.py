@@ -60,7 +60,7 @@ SCOPE_ITEMS = (
 )
 
 STATE_ITEMS = (
-    ('PIN', "Pin", "The bone is held where it is, on its priority", 'PINNED', 0),
+    ('PIN', "Pin", "The bone is held where it is, before others of its priority reach", 'PINNED', 0),
     ('REACH', "Reach", "The bone goes to its target, by its influence", 'CON_FOLLOWTRACK', 1),
     ('FOLLOW', "Follow", "The bone goes along with the body, weakly held where it is", 'LINKED', 2),
     ('OFF', "Off", "The effector has no effect; its target stays", 'HIDE_ON', 3),

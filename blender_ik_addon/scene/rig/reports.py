@@ -15,7 +15,7 @@ from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.engine.pops import Pop
 from ...core.messages import Joined, Message, both, counted, sentences
 from ..kinds.frame_data import FrameData
-from ..kinds.kinds import KINDS, Plan
+from ..kinds.kinds import KINDS, Plan, Rank
 from ..properties.effector_properties import NOT_MEASURED
 from ..properties.settings import settings_of
 from ..reports import Smoothed, all_reached
@@ -172,6 +172,12 @@ class EffectorError:
 # Reasons
 
 
+def with_own_levels(why: Explanation) -> Explanation:
+    """Return the reason of a miss with the levels that users know, in place of those of the solver."""
+    level = None if why.level is None else Rank.level_of(why.level)
+    return replace(why, level=level, levels=tuple(dict.fromkeys(map(Rank.level_of, why.levels))))
+
+
 def solver_reasons(
     rig: "Rig", frames: FrameData, plan: Plan, explanations: Sequence[Explanation | None]
 ) -> list[str]:
@@ -189,7 +195,7 @@ def solver_reasons(
             texts.append("" if influence == 0.0 else Message("its weight is 0"))
             continue
         missed = [why for why in islice(whys, count) if why is not None]
-        parts = [why.why(scale) for why in missed]
+        parts = [with_own_levels(why).why(scale) for why in missed]
         if len(set(parts)) > 1:
             parts = [
                 Message("orientation {why}", why=part) if why.angular else Message("position {why}", why=part)
