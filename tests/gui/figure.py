@@ -361,3 +361,15 @@ class InWindow(unittest.TestCase):
         row = (0.4, 0.8)  # Reach and Off
         self.scroll_sidebar(DOWN_PIXELS)
         self.window.click(button(self.window, "poise.set_state", parts=row, given=f"state='{state}'"))
+
+
+class InNewWindow(InWindow):
+    """Every test has a Blender of its own, in which parts of the panel are open and closed as at first.
+
+    The next test has another one: here they are opened and closed as a user does.
+    """
+
+    def setUp(self) -> None:
+        close_window()
+        self.addCleanup(close_window)
+        super().setUp()

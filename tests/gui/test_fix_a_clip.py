@@ -5,7 +5,7 @@ import time
 import unittest
 from collections.abc import Iterable
 
-from .figure import IN_VIEW, ROW_PIXELS, InWindow, button, close_window, distance
+from .figure import IN_VIEW, ROW_PIXELS, InNewWindow, button, distance
 from .test_tutorials import FIGURE_OF_SAMPLES, SAMPLES, TENTH_MILLIMETRE
 
 MILLIMETRE, CENTIMETRE = 1e-3, 1e-2
@@ -99,11 +99,10 @@ def slide(motion: Motion, foot: str, planted: list[dict[str, bool]]) -> float:
     return most
 
 
-class FixAClip(InWindow):
+class FixAClip(InNewWindow):
     """The steps of the page, with frames set by a script, in a Blender that was just started."""
 
     def setUp(self) -> None:
-        close_window()
         super().setUp()
         path = SAMPLES / "clip.blend"
         if not path.is_file():

@@ -4,7 +4,7 @@
 import tomllib
 import unittest
 
-from .figure import HALF_MILLIMETRE, MODULE, ROOT, SET_UP, SLIDING, InWindow, button, distance
+from .figure import HALF_MILLIMETRE, MODULE, ROOT, SET_UP, SLIDING, InNewWindow, InWindow, button, distance
 
 LINE_PIXELS = 21.0
 """From one line of a list in the sidebar to the next [pixels]."""
@@ -181,49 +181,6 @@ class Panel(InWindow):
         self.assertLess(self.value("max(away(e.name) for e in figure().poise.effectors)"), HALF_MILLIMETRE)
         self.assertLess(distance(self.value("place('hand.R')"), before), 1e-6)
 
-    def test_feet_that_slide_are_locked_in_few_clicks(self) -> None:
-        self.run_in_blender(SLIDING)
-        before = self.value("feet('foot.R')")
-        self.assertGreater(distance(before[0], before[-1]), 0.09)
-        lifted = self.value("feet('foot.L')[12]")
-        self.open_sidebar()
-        x, y = button(self.window, "poise.add_effector", parts=(0.87,))
-        first, others = HEADER_PIXELS
-        header, bake, recorded = ((x - 150.0, y + first - n * others) for n in (0, BAKE, RECORDED))
-        # What is about recorded motion is opened; list and bake are closed, so that there is room for it.
-        clicks = 0
-        for place in (header, bake, recorded):
-            self.window.click(place)
-            self.window.settle(40)
-            clicks += 1
-        # The window is that of the next test too: the last one that is added here is done first.
-        for place in (header, bake, recorded):
-            self.addCleanup(self.window.settle, 40)
-            self.addCleanup(self.window.click, place)
-        for operator in ("poise.targets_from_animation", "poise.lock_contacts"):
-            self.click(operator)
-            self.window.settle()
-            self.wait_while("running()")
-            clicks += 1
-        self.window.click(bake)
-        self.addCleanup(self.window.settle, 40)
-        self.addCleanup(self.window.click, bake)
-        self.window.settle(40)
-        self.click("poise.bake")
-        self.window.settle()
-        self.wait_while("running()")
-        clicks += 2
-        self.assertLessEqual(clicks, 8)
-        after = self.value("feet('foot.R')")
-        self.assertLess(max(distance(place, after[0]) for place in after), 0.001)
-        self.assertLess(distance(self.value("feet('foot.L')[12]"), lifted), 0.06)
-        # The clip is kept: one undo takes the bake away, and the targets stay.
-        self.assertEqual(self.value("figure().poise.recording.name"), "metarig Recording")
-        self.window.move(tuple(self.value("on_bone('spine')")))
-        self.window.key("ctrl+z")
-        self.assertGreater(distance(*self.value("[feet('foot.R')[0], feet('foot.R')[-1]]")), 0.09)
-        self.assertGreater(self.value("len(figure().poise.effectors)"), 0)
-
     def test_a_pie_opens_at_the_mouse_and_pins(self) -> None:
         self.run_in_blender(SET_UP + "select_bones('hand.L', 'foot.R')")
         x, y = self.value("on_bone('spine')")
@@ -265,6 +222,47 @@ class Panel(InWindow):
             self.run_in_blender("pie().active = False")
             self.assertEqual(self.value("keys_in_tooltips('Pie menu: ')"), {})
             self.run_in_blender("pie().type, pie().active = 'V', True")
+
+
+class RecordedMotion(InNewWindow):
+    """Clicks in a part of the panel that is closed at first."""
+
+    def test_feet_that_slide_are_locked_in_few_clicks(self) -> None:
+        self.run_in_blender(SLIDING)
+        before = self.value("feet('foot.R')")
+        self.assertGreater(distance(before[0], before[-1]), 0.09)
+        lifted = self.value("feet('foot.L')[12]")
+        self.open_sidebar()
+        x, y = button(self.window, "poise.add_effector", parts=(0.87,))
+        first, others = HEADER_PIXELS
+        header, bake, recorded = ((x - 150.0, y + first - n * others) for n in (0, BAKE, RECORDED))
+        # What is about recorded motion is opened; list and bake are closed, so that there is room for it.
+        clicks = 0
+        for place in (header, bake, recorded):
+            self.window.click(place)
+            self.window.settle(40)
+            clicks += 1
+        for operator in ("poise.targets_from_animation", "poise.lock_contacts"):
+            self.click(operator)
+            self.window.settle()
+            self.wait_while("running()")
+            clicks += 1
+        self.window.click(bake)
+        self.window.settle(40)
+        self.click("poise.bake")
+        self.window.settle()
+        self.wait_while("running()")
+        clicks += 2
+        self.assertLessEqual(clicks, 8)
+        after = self.value("feet('foot.R')")
+        self.assertLess(max(distance(place, after[0]) for place in after), 0.001)
+        self.assertLess(distance(self.value("feet('foot.L')[12]"), lifted), 0.06)
+        # The clip is kept: one undo takes the bake away, and the targets stay.
+        self.assertEqual(self.value("figure().poise.recording.name"), "metarig Recording")
+        self.window.move(tuple(self.value("on_bone('spine')")))
+        self.window.key("ctrl+z")
+        self.assertGreater(distance(*self.value("[feet('foot.R')[0], feet('foot.R')[-1]]")), 0.09)
+        self.assertGreater(self.value("len(figure().poise.effectors)"), 0)
 
 
 if __name__ == "__main__":

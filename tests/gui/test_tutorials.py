@@ -3,7 +3,7 @@
 
 import unittest
 
-from .figure import DOWN_PIXELS, IN_VIEW, ROOT, InWindow, button, close_window, distance
+from .figure import DOWN_PIXELS, IN_VIEW, ROOT, InNewWindow, button, distance
 from .test_panel import BAKE, HEADER_PIXELS, RECORDED
 
 SAMPLES = ROOT / "dist" / "samples"
@@ -33,12 +33,8 @@ FROM_DRAG = 0.09
 """How far a handle stays behind the mouse: by the pixels after which a press is a drag, in two views [m]."""
 
 
-class Tutorials(InWindow):
-    """Each begins with its own file, in a Blender that was just started."""
-
-    def setUp(self) -> None:
-        close_window()
-        super().setUp()
+class Tutorials(InNewWindow):
+    """Each begins with its own file."""
 
     def open(self, sample: str) -> None:
         """Open a file of the tutorials, with the sidebar and a view that shows the figure beside it."""
@@ -108,7 +104,7 @@ class Tutorials(InWindow):
         return [(x - 150.0, y + first - number * others) for number in (0, BAKE, RECORDED)]
 
     def click_header(self, place: tuple[float, float]) -> None:
-        """Open or close a part of the panel; in the end it is as it was, for the tests to come."""
+        """Open or close a part of the panel."""
         self.window.click(place)
         self.window.settle(40)
 
@@ -163,8 +159,6 @@ class Tutorials(InWindow):
         listed, bake, recorded = self.headers()
         for header in (listed, bake, recorded):
             self.click_header(header)
-        for header in (listed, recorded):  # the last one that is added is done first
-            self.addCleanup(self.click_header, header)
         self.click("poise.hold_prop")
         self.go_to(22)
         self.run_in_blender("box.keyframe_insert('location')")
