@@ -652,7 +652,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "The bone and all bones below it": "Der Knochen und alle Knochen darunter",
     "The bone goes along with the body, weakly held where it is": "Der Knochen geht mit dem Körper mit und wird schwach gehalten, wo er ist",
     "The bone goes to its target, by its influence": "Der Knochen geht zu seinem Ziel, nach seinem Einfluss",
-    "The bone is held where it is, before others of its priority reach": "Der Knochen wird gehalten, wo er ist, bevor andere seiner Priorität reichen",
+    "The bone is held where it is, before others of its priority reach": "Der Knochen wird gehalten, wo er ist, vor anderen seiner Priorität, die zu einem Ziel gehen",
     "The bone is not solved and keeps its pose, such as a twist or helper bone": "Der Knochen wird nicht gelöst und behält seine Pose, etwa ein Verdrehungs- oder Hilfsknochen",
     "The bone is planted, on the floor or on the contact object. Its keys say from when to when; Find Contacts sets them, Lock Contacts lets the target rest meanwhile": "Der Knochen ist aufgesetzt, auf dem Boden oder dem Kontaktobjekt. Seine Schlüsselbilder sagen, von wann bis wann; „Kontakte suchen“ setzt sie, „Kontakte fixieren“ lässt das Ziel so lange ruhen",
     "The bone may change its location, such as hips below a root bone": "Der Knochen darf seine Position ändern, etwa die Hüfte unter einem Wurzelknochen",
