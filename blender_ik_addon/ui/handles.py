@@ -288,7 +288,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
         if target is not None and target.visible_get(view_layer=context.view_layer):
             chosen = target.select_get()
             if not extend:
-                for other in targets_of(armature):
+                for other in handle_targets(armature):
                     other.select_set(False)
                 if context.mode == 'OBJECT':
                     select_only(context, target)
@@ -314,7 +314,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
         if not self._moves and self.action != 'PRESS':
             context.window_manager.modal_handler_add(self)
         if context.mode == 'POSE':
-            _before.append(_Selection.taken(context, targets_of(armature), target))
+            _before.append(_Selection.taken(context, handle_targets(armature), target))
         else:
             context.view_layer.objects.active = target
         show_effector(context, armature, self._index)
@@ -361,7 +361,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
         return {'FINISHED'}
 
 
-def targets_of(armature: Object) -> set[Object]:
+def handle_targets(armature: Object) -> set[Object]:
     """The targets of an armature's effectors."""
     targets = (target_of(entry) for entry in settings_of(armature).effectors)
     return {target for target in targets if target is not None}

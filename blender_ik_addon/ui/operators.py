@@ -24,6 +24,7 @@ from ..scene.effectors.effectors import (
     possible_states,
     present_state,
     target_of,
+    targets_of,
 )
 from ..scene.jobs import Job
 from ..scene.kinds.kinds import KINDS
@@ -240,7 +241,7 @@ class POISE_OT_select_targets(EffectorOperator, label="Select All Targets"):
     """Select the targets of all effectors that are shown, in Object Mode, ready to be moved or keyed"""
 
     def act(self, context: Context, armature: Object) -> None:
-        every = dict.fromkeys(chain(*map(all_targets, settings_of(armature).effectors)))
+        every = targets_of(armature)
         shown = [target for target in every if target.visible_get(view_layer=context.view_layer)]
         if not shown:
             if every:
@@ -438,9 +439,8 @@ class POISE_OT_hold_prop(EffectorOperator, label="Hold Prop"):
 
     def act(self, context: Context, armature: Object) -> None:
         rows = meant_effectors(context, armature, 'CHOSEN')
-        entries = settings_of(armature).effectors
-        targets = {target for entry in entries for target in all_targets(entry)}
-        props = [own for own in context.selected_objects if own != armature and own not in targets]
+        others = {armature, *targets_of(armature)}
+        props = [own for own in context.selected_objects if own not in others]
         if rows is None or len(props) != 1:
             raise IKError(
                 "select the target of a hand, or its bone, and the prop that it holds, and no other object"

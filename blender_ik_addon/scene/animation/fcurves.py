@@ -43,9 +43,12 @@ ROTATION_CHANNELS = MappingProxyType(
 )
 """Rotation mode -> the property that it is keyed in, and how many components that has."""
 
+FOUR_COMPONENTS = ("rotation_quaternion", "rotation_axis_angle")
+OWN_CHANNELS = ("location", "rotation_euler", *FOUR_COMPONENTS, "scale")
+"""Properties that place an object or a bone, whatever its rotation mode."""
+
 PLACED_BY = frozenset(
-    {"location", "scale", *(path for path, _ in ROTATION_CHANNELS.values())}
-    | {"delta_location", "delta_scale", "delta_rotation_euler", "delta_rotation_quaternion"}
+    {*OWN_CHANNELS, "delta_location", "delta_scale", "delta_rotation_euler", "delta_rotation_quaternion"}
 )
 """Properties whose keys move an object."""
 
@@ -454,8 +457,7 @@ def ensure_channelbag(obj: bpy.types.Object, action_name: str, strip: str = "") 
 def new_curve(channelbag: Any, keys: ChannelKeys) -> bpy.types.FCurve:
     """Make an F-curve in its group, coloured as Blender colours the ones it makes itself."""
     curve = new_grouped_curve(channelbag, *keys.channel, keys.group)
-    four_components = keys.data_path.endswith(("rotation_quaternion", "rotation_axis_angle"))
-    curve.color_mode = "AUTO_YRGB" if four_components else "AUTO_RGB"
+    curve.color_mode = "AUTO_YRGB" if keys.data_path.endswith(FOUR_COMPONENTS) else "AUTO_RGB"
     return curve
 
 

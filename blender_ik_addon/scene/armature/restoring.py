@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core.errors import IKError
 from ..animation.fcurves import (
+    OWN_CHANNELS,
     Channel,
     CurveState,
     ensure_channelbag,
@@ -39,9 +40,6 @@ def _plain(value: Any) -> Any:
     return tuple(np.ravel(value).tolist()) if several else value
 
 
-_POSE_CHANNELS = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale")
-
-
 @dataclass(frozen=True)
 class PoseSnapshot:
     """Every channel of some bones, also of those without animation, and by whom the pose is."""
@@ -59,7 +57,7 @@ class PoseSnapshot:
         found = pose_bones_named(armature_object, bones)
         return cls(
             {bone.name: bone.rotation_mode for bone in found},
-            {bone.name: tuple(tuple(getattr(bone, name)) for name in _POSE_CHANNELS) for bone in found},
+            {bone.name: tuple(tuple(getattr(bone, name)) for name in OWN_CHANNELS) for bone in found},
             PoseNote.of(armature_object),
         )
 
@@ -68,7 +66,7 @@ class PoseSnapshot:
         for bone in pose_bones_named(armature_object, self.values):
             if bone.rotation_mode != self.rotation_modes[bone.name]:
                 bone.rotation_mode = self.rotation_modes[bone.name]  # converts, so the values come after it
-            for name, values in zip(_POSE_CHANNELS, self.values[bone.name], strict=True):
+            for name, values in zip(OWN_CHANNELS, self.values[bone.name], strict=True):
                 setattr(bone, name, values)
         self.note.restore(armature_object)
 

@@ -178,7 +178,7 @@ def _side(skeleton: Skeleton, character: Character, name: str, other: Mapping[st
 
 
 def rotation_in(matrix: FloatArray) -> FloatArray:
-    """Return the rotation nearest to that in a matrix (4, 4) without its scale, (3, 3)."""
-    linear = np.asarray(matrix[:3, :3], dtype=np.float64)
-    u, _, vt = np.linalg.svd(linear / np.linalg.norm(linear, axis=0))
+    """Return the rotations nearest to those in matrices (..., 4, 4) without their scale, (..., 3, 3)."""
+    linear = np.asarray(matrix[..., :3, :3], dtype=np.float64)
+    u, _, vt = np.linalg.svd(linear / np.linalg.norm(linear, axis=-2, keepdims=True))
     return u @ vt

@@ -14,7 +14,7 @@ from bpy.types import Object
 from ...core import IKError
 from ..animation.fcurves import own_curves, read_keys
 from ..effectors.contact_keys import contact_borders
-from ..effectors.effectors import all_targets
+from ..effectors.effectors import targets_of
 from ..properties.settings import RANGE_ITEMS, settings_of
 
 LAST_FRAME: Final = 1_048_574
@@ -57,9 +57,8 @@ def bake_range(armature_object: Object, which: str | None = None) -> range:
         if end < start:
             raise IKError("{name!r} has no action with keys: choose another range", name=name)
     elif which == 'KEYS':
-        entries = settings.effectors
-        targets = dict.fromkeys(target for entry in entries for target in all_targets(entry))
-        start, end = _around(_key_frames([armature_object, *targets], chosen=True))
+        objects = [armature_object, *targets_of(armature_object)]
+        start, end = _around(_key_frames(objects, chosen=True))
         if end < start:
             raise IKError(
                 "no keys of {name!r} or its targets are selected: select some in the Dope Sheet, or choose "
@@ -128,10 +127,8 @@ def _with_subframes(frames: Sequence[int], step: float) -> tuple[float, ...]:
 
 def _keys_of_targets(armature_object: Object) -> set[int]:
     """Return the whole frames nearest to keys of the targets, and of settings of the effectors."""
-    targets = dict.fromkeys(
-        own for entry in settings_of(armature_object).effectors for own in all_targets(entry)
-    )
-    found = set(_key_frames([own for own in targets if own != armature_object], chosen=False))
+    targets = [own for own in targets_of(armature_object) if own != armature_object]
+    found = set(_key_frames(targets, chosen=False))
     for (path, _), curve in own_curves(armature_object).items():
         if path.startswith("poise.effectors"):
             found |= set((read_keys(curve)["co"][:, 0] / key_time()).tolist())
@@ -143,8 +140,7 @@ def _key_frames(objects: Iterable[Object], *, chosen: bool) -> Iterator[float]:
     for obj in objects:
         for curve in own_curves(obj).values():
             keys = read_keys(curve)
-            frames = keys["co"][:, 0]
-            frames = frames / key_time()
+            frames = keys["co"][:, 0] / key_time()
             yield from (frames[keys["select_control_point"]] if chosen else frames).tolist()
 
 

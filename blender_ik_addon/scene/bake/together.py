@@ -29,7 +29,7 @@ from ..armature.restoring import (
     played_restored,
     restore_frame,
 )
-from ..effectors.effectors import all_targets, world_from_targets
+from ..effectors.effectors import targets_of, world_from_targets
 from ..jobs import Job
 from ..live.following import held
 from ..properties.settings import settings_of
@@ -219,11 +219,10 @@ def _ordered(armature_objects: Sequence[Object]) -> tuple[list[Object], bool]:
     """Return characters with those first on which targets of others depend, and whether some do mutually."""
     needs: dict[Object, set[Object]] = {}
     for one in armature_objects:
-        targets = [own for entry in settings_of(one).effectors for own in all_targets(entry)]
         needs[one] = {
             other
             for other in armature_objects
-            if other != one and any(own == other or dependence(own, other) for own in targets)
+            if other != one and any(own == other or dependence(own, other) for own in targets_of(one))
         }
     ordered: list[Object] = []
     rest = list(armature_objects)

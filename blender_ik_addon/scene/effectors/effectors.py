@@ -235,6 +235,11 @@ def all_targets(entry: POISE_PG_effector) -> list[Object]:
     return [own.target for own in (entry, *entry.others) if own.target is not None]
 
 
+def targets_of(armature_object: Object) -> list[Object]:
+    """All targets of an armature object's effectors, each once, deleted ones included."""
+    return list(dict.fromkeys(chain(*map(all_targets, settings_of(armature_object).effectors))))
+
+
 def _target_bone(entry: Following) -> str:
     """The bone of a target that is followed; empty for the target itself."""
     return entry.target_bone if entry.target is not None and entry.target.type == 'ARMATURE' else ""

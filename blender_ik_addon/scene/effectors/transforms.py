@@ -35,7 +35,7 @@ from ..armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_b
 from ..kinds.frame_data import NO_SCALE, orientations, points_of
 from ..kinds.kinds import Effector, asked_of
 from ..properties.settings import settings_of
-from .effectors import all_targets
+from .effectors import all_targets, targets_of
 from .feet import unrolled
 
 
@@ -155,8 +155,7 @@ def attach(target: Any, armature_object: Object) -> None:
 
 def goes_along(armature_object: Object) -> bool:
     """Whether targets of an armature object go where it goes, as Set-up makes them."""
-    entries = settings_of(armature_object).effectors
-    return any(rides(target, armature_object) for entry in entries for target in all_targets(entry))
+    return any(rides(target, armature_object) for target in targets_of(armature_object))
 
 
 def staying_behind(armature_object: Object) -> tuple[Object, ...]:
@@ -184,8 +183,7 @@ def attach_targets(armature_object: Object) -> AttachReport:
         target
         for other in bpy.data.objects
         if other.type == 'ARMATURE' and other != armature_object
-        for entry in settings_of(other).effectors
-        for target in all_targets(entry)
+        for target in targets_of(other)
     }
     attached, notes = list[str](), list[str]()
     for target in staying_behind(armature_object):

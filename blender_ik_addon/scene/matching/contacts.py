@@ -399,7 +399,7 @@ class _Paths:
         above, back = np.stack(self._above[row]), np.linalg.inv(np.stack(self._carrier[row]))
         places = points_of(back @ above, values[:, :3])
         turns = rotations_of(values[:, 3:], target.rotation_mode)
-        return places, back[:, :3, :3] @ _upright(above) @ turns
+        return places, back[:, :3, :3] @ rotation_in(above) @ turns
 
     def write(self, armature_object: Object, row: int, track: Track) -> int:
         """Key a target where it is not on a track yet, and keep the path that it had; how many keys."""
@@ -439,14 +439,9 @@ class _Paths:
         places = points_of(np.linalg.inv(above).astype(np.float64), points_of(carrier, track.places[frames]))
         if not channels_that_count(entry)[1]:
             return places
-        turns = np.swapaxes(_upright(above), -1, -2) @ carrier[:, :3, :3] @ track.turns[frames]
+        turns = np.swapaxes(rotation_in(above), -1, -2) @ carrier[:, :3, :3] @ track.turns[frames]
         near = self._own[row][frames.start][3:]
         return np.concatenate([places, rotations_in(entry.target.rotation_mode, turns, near)], axis=1)
-
-
-def _upright(matrices: FloatArray) -> FloatArray:
-    """The rotations in matrices (F, 4, 4), (F, 3, 3)."""
-    return np.stack([rotation_in(matrix) for matrix in matrices])
 
 
 def _paths_of(target: Object) -> tuple[str, str]:

@@ -154,7 +154,7 @@ def _carry(target: Any, carrier: Any, frames: Sequence[int], found: Sequence[Flo
     """Parent a target to what carries it, with keys (F) for where it is against that, (F, 4, 4)."""
     matrices = np.stack(found)
     path, _ = rotation_channel(target.rotation_mode)
-    turns = np.stack([rotation_in(matrix) for matrix in matrices])
+    turns = rotation_in(matrices)
     present = np.array(getattr(target, path), dtype=np.float64)
     values = {"location": matrices[:, :3, 3], path: rotations_in(target.rotation_mode, turns, present)}
     if frames:

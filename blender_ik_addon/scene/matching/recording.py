@@ -303,10 +303,9 @@ class _Samples:
         entry: Any = settings_of(armature_object).effectors[row]
         target, world, above = entry.target, np.stack(self._world[row]), np.stack(self._above[row])
         places = points_of(np.linalg.inv(above).astype(np.float64), points_of(world, entry.point))
-        upright = np.stack([rotation_in(matrix) for matrix in above])
         path, _ = rotation_channel(target.rotation_mode)
         present = np.array(getattr(target, path), dtype=np.float64)
         turns = rotations_in(
-            target.rotation_mode, np.swapaxes(upright, -1, -2) @ orientations(world), present
+            target.rotation_mode, np.swapaxes(rotation_in(above), -1, -2) @ orientations(world), present
         )
         return [*property_keys("location", places, GROUP), *property_keys(path, turns, GROUP)]

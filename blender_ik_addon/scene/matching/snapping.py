@@ -18,6 +18,7 @@ from ...core import IKError
 from ...core.arrays import FloatArray
 from ...core.messages import Joined, Message, counted, sentences
 from ..animation.fcurves import (
+    OWN_CHANNELS,
     check_keyable,
     driven_channels,
     is_locked,
@@ -48,7 +49,6 @@ from ..rig.keying import GROUP, auto_key_options, auto_keying, key_object, key_o
 
 FEET: Final = "Foot Roll"
 """Name of the group of F-curves of what is set of feet."""
-_PLACED: Final = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle")
 
 
 @dataclass(frozen=True)
@@ -355,7 +355,7 @@ def _key_frames(armature_object: Object, rows: Sequence[int], frames: Sequence[i
                 if found[row]:  # angles go on from the frame before, whatever was played
                     path = rotation_channel(target.rotation_mode)[0]
                     set_rotation(target, rotation_of(target), near=found[row][-1][path].tolist())
-                found[row].append({path: np.array(getattr(target, path)) for path in _PLACED})
+                found[row].append({path: np.array(getattr(target, path)) for path in OWN_CHANNELS})
         for row, target in targets.items():
             keys = [
                 key
@@ -372,9 +372,7 @@ def put_back_on_error(armature_object: Object, rows: Sequence[int]) -> Iterator[
     """Put targets, their keys, settings and pose back when anything raises inside."""
     entries: Any = settings_of(armature_object).effectors
     targets = [entries[row].target for row in rows]
-    values = [
-        (target, name, tuple(getattr(target, name))) for target in targets for name in (*_PLACED, "scale")
-    ]
+    values = [(target, name, tuple(getattr(target, name))) for target in targets for name in OWN_CHANNELS]
     actions = [ActionSnapshot.take(target) for target in targets]
     with set_up_restored_on_error(armature_object):
         try:

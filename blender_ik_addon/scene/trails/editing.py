@@ -20,7 +20,8 @@ from ...core import IKError
 from ...core.arrays import FloatArray
 from ...core.messages import Message
 from ...core.model.kinematics import parent_transform
-from ..animation.fcurves import animated_channels, bone_path, check_keyable
+from ..animation.fcurves import OWN_CHANNELS, animated_channels, bone_path, check_keyable
+from ..animation.own_keys import noted_keys, put_notes_back
 from ..armature.armature import check_armature, read_armature, world_from_armature
 from ..armature.restoring import (
     ActionSnapshot,
@@ -30,7 +31,7 @@ from ..armature.restoring import (
     block_with_uid,
     restore_frame,
 )
-from ..effectors.effectors import all_targets, label_of
+from ..effectors.effectors import label_of, targets_of
 from ..effectors.transforms import rides, world_from_basis
 from ..kinds.kinds import KINDS
 from ..live.drag_anchors import DragError, DragReport
@@ -42,8 +43,6 @@ from ..properties.settings import settings_of
 from ..reports import listed
 from ..rig.keying import key_bones, key_object, key_options
 from .trails import Tracked
-
-_PLACED = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle")
 
 
 class Visit:
@@ -59,16 +58,14 @@ class Visit:
         self._settings = GroupSnapshot(settings_of(armature_object))
         self._pose = PoseSnapshot.take(armature_object)
         self._played = PlayedSnapshot.take(bpy.context.view_layer, armature_object)
-        entries: Any = settings_of(armature_object).effectors
-        targets = dict.fromkeys(t for entry in entries for t in all_targets(entry) if t != armature_object)
-        owners = [armature_object, *(target for target in targets if target.is_editable)]
+        targets = [t for t in targets_of(armature_object) if t != armature_object and t.is_editable]
+        owners = [armature_object, *targets]
         self._actions = [ActionSnapshot.take(owner) for owner in owners]
         self._values = {
-            target.session_uid: {name: tuple(getattr(target, name)) for name in _PLACED}
-            for target in owners[1:]
+            target.session_uid: {name: tuple(getattr(target, name)) for name in OWN_CHANNELS}
+            for target in targets
         }
-        actions: list[Any] = [own.animation_data.action for own in owners if own.animation_data is not None]
-        self._notes = {own.session_uid: own.poise.own_keys for own in actions if own is not None}
+        self._notes = noted_keys()
         if scene.frame_current != frame or scene.frame_subframe:
             scene.frame_set(frame)
         bpy.context.view_layer.update()
@@ -90,9 +87,7 @@ class Visit:
             undo.callback(restore_frame, bpy.context.scene, self._frame)
             for action in self._actions:
                 undo.callback(action.restore)
-        for uid, note in self._notes.items():
-            if (action := block_with_uid(bpy.data.actions, uid)) is not None:
-                action.poise.own_keys = note
+        put_notes_back(self._notes)
         LIVE.bodies.pop(self._uid, None)
 
     def _restore_values(self) -> None:

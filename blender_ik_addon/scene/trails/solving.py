@@ -15,7 +15,7 @@ from bpy.types import Object
 from ...core import forward_kinematics, solve
 from ...core.arrays import FloatArray
 from ..animation.fcurves import Channel, driven_channels, own_curves
-from ..effectors.effectors import all_targets
+from ..effectors.effectors import targets_of
 from ..effectors.entries import EFFECTORS_PATH
 from ..properties.effector_properties import FOOT_ANGLES
 from ..properties.settings import settings_of
@@ -94,9 +94,8 @@ def solve_at(armature_object: Object, sampled: Sampled, frame: int) -> FloatArra
         IKError: Something cannot be solved there.
         RuntimeError: As `evaluated_elsewhere`.
     """
-    entries: Any = settings_of(armature_object).effectors
     present = {obj.session_uid for obj in bpy.context.view_layer.objects}
-    targets = [t for entry in entries for t in all_targets(entry) if t.session_uid in present]
+    targets = [target for target in targets_of(armature_object) if target.session_uid in present]
     with evaluated_elsewhere(armature_object, targets) as scene:
         scene.frame_set(frame)
         graph = scene.view_layers[0].depsgraph

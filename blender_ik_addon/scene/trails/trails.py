@@ -17,14 +17,14 @@ from typing import Any, Final
 
 import bpy
 import numpy as np
-import numpy.typing as npt
 from bpy.types import Depsgraph, Object
 
 from ...core import IKError
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.character.roles import Role
-from ..animation.fcurves import Channel, bone_path, driven_channels, own_curves
+from ..animation.fcurves import FOUR_COMPONENTS, PLACED_BY, Channel, bone_path, driven_channels, own_curves
 from ..armature.armature import read_armature
+from ..armature.pose_note import FIRST, raw_channels
 from ..armature.role_table import read_character
 from ..bake.frames import key_time
 from ..effectors.effectors import label_of, target_of
@@ -48,11 +48,6 @@ AT_ONCE: Final = 24
 plays."""
 EVALUATED_AT_ONCE: Final = 8
 """Frames that are evaluated in one go: Blender draws nothing meanwhile."""
-
-_PLACED: Final = (
-    *("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale"),
-    *("delta_location", "delta_rotation_euler", "delta_rotation_quaternion", "delta_scale"),
-)
 
 
 class Source(Enum):
@@ -166,7 +161,7 @@ class Trails:
                 continue
             elif uid == self.uid:
                 self._edited = self._animated = concerned = True
-                pose = _pose_values(armature_object)
+                pose = raw_channels(armature_object).tobytes()
                 moved, self._pose = pose != self._pose, pose
                 if self.is_evaluated and update.is_updated_geometry and not moved:
                     self.forget()  # neither bones nor keys: a constraint, a property that drives, ...
@@ -228,7 +223,7 @@ class Trails:
         self._unsolvable.clear()
         if self._sampled is None:
             return
-        self._pose = _pose_values(armature_object)
+        self._pose = raw_channels(armature_object).tobytes()
         signature, _ = self._sign(armature_object, sorted(self._known))
         if signature.still != self._signature.still:
             gone = set(self._known)
@@ -332,7 +327,7 @@ class Trails:
         by_target: dict[str, set[int]] = {}
         for name in self._sampled.targets if self._sampled else ():
             curves = own_curves(objects[name]).items()
-            by_target[name] = {f for (path, _), own in curves if path in _PLACED for f in _frames_of(own)}
+            by_target[name] = {f for (path, _), own in curves if path in PLACED_BY for f in _frames_of(own)}
         for own in self.tracked:
             if own.target:
                 found = by_target[own.target]
@@ -534,43 +529,20 @@ def _unkeyed(obj: Any, decided: Collection[Channel]) -> bytes:
     """Values of an object's place that nothing decides but the user."""
     values = [
         value
-        for path in _PLACED
+        for path in sorted(PLACED_BY)
         for index, value in enumerate(getattr(obj, path))
         if (path, index) not in decided
     ]
     return np.array(values).tobytes() + obj.rotation_mode.encode()
 
 
-def _pose_arrays(armature_object: Any) -> dict[str, npt.NDArray[np.float32]]:
-    bones = armature_object.pose.bones
-    widths = {
-        "location": 3,
-        "scale": 3,
-        "rotation_euler": 3,
-        "rotation_quaternion": 4,
-        "rotation_axis_angle": 4,
-    }
-    found: dict[str, npt.NDArray[np.float32]] = {}
-    for name, width in widths.items():
-        found[name] = np.empty((len(bones), width), dtype=np.float32)
-        bones.foreach_get(name, found[name].reshape(-1))
-    return found
-
-
-def _pose_values(armature_object: Any) -> bytes:
-    """Channels of all bones."""
-    if armature_object.pose is None:
-        return b""
-    return b"".join(values.tobytes() for values in _pose_arrays(armature_object).values())
-
-
 def _unkeyed_pose(armature_object: Any, decided: Iterable[Channel]) -> bytes:
     """Channels of bones that nothing decides but the user."""
-    arrays, rows = _pose_arrays(armature_object), {}
-    for row, name in enumerate(armature_object.pose.bones.keys()):
-        rows[bpy.utils.escape_identifier(name)] = row
+    channels, names = raw_channels(armature_object), armature_object.pose.bones.keys()
+    rows = {bpy.utils.escape_identifier(name): row for row, name in enumerate(names)}
     for path, index in decided:
         bone, _, name = path.removeprefix('pose.bones["').rpartition('"].')
-        if bone in rows and name in arrays and index < arrays[name].shape[1]:
-            arrays[name][rows[bone], index] = 0.0
-    return b"".join(values.tobytes() for values in arrays.values())
+        width = 4 if name in FOUR_COMPONENTS else 3
+        if bone in rows and name in FIRST and index < width:
+            channels[rows[bone], FIRST[name] + index] = 0.0
+    return channels.tobytes()
