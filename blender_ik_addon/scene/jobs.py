@@ -5,7 +5,11 @@ from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from typing import ClassVar, Generic, TypeVar
 
+import bpy
+from bpy.types import Object
+
 from ..core.errors import IKError
+from .reports import listed
 
 Result = TypeVar("Result")
 
@@ -25,12 +29,28 @@ class Job(Generic[Result]):
     progress: float
     """Part done, in [0, 1]."""
 
-    def __init__(self, name: str) -> None:
-        """Begin with nothing done; `name` is that of the object, for messages."""
-        self._name, self.progress = name, 0.0
+    def __init__(self, *armature_objects: Object) -> None:
+        """Begin with nothing done."""
+        self._names = {own.session_uid: own.name for own in armature_objects}
+        """By session uid: an object may be renamed, or deleted, before the work is done."""
+        self._name, self.progress = listed([*self._names.values()]), 0.0
         self._undo = ExitStack()
         self._report: Result | None = None
         self._work = self._run()
+
+    def _objects(self) -> list[Object]:
+        """Return the armature objects (IKError: one is gone)."""
+        found = {own.session_uid: own for own in bpy.data.objects}
+        for uid, name in self._names.items():
+            if uid not in found:
+                raise IKError(
+                    "armature {name!r} was deleted meanwhile: {noun} is cancelled", name=name, noun=self.noun
+                )
+        return [found[uid] for uid in self._names]
+
+    def _object(self) -> Object:
+        """Return the first of them."""
+        return self._objects()[0]
 
     def _run(self) -> Generator[float, None, Result]:
         """Do the work; gives the part done after each bit and returns the report."""

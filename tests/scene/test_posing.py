@@ -1006,7 +1006,7 @@ SPOILT: dict[str, tuple[Callable[[Any], Any], str]] = {
         r"its target 'arm bone.003' is not evaluated",
     ),
     "bone renamed": (lambda armature: setattr(armature.data.bones["bone.002"], "name", "elbow"), "renamed"),
-    "armature deleted": (delete_from_file, "armature 'arm' was deleted during the bake"),
+    "armature deleted": (delete_from_file, "armature 'arm' was deleted meanwhile"),
 }
 """What happens in the middle of a bake, and what is told."""
 

@@ -162,7 +162,7 @@ class BakeJob(Job[BakeReport]):
         """Holds live mode."""
         self._kept: tuple[Callable[[], object], ...] = ()
         """What puts back what is changed for a while, in this order."""
-        super().__init__(repr(armature_object.name))
+        super().__init__(armature_object)
 
     targets: FloatArray
     """Matrices of the targets that were solved for, (F, T, 4, 4) [m]; there when the frames are read."""
@@ -180,19 +180,10 @@ class BakeJob(Job[BakeReport]):
     @property
     def asks(self) -> bool:
         """Whether keys would be lost that nobody has said may be."""
-        return bool(self.replaced) and not (
-            self.replace_keys or are_followed(self._armature_object(), self._rig)
-        )
+        return bool(self.replaced) and not (self.replace_keys or are_followed(self._object(), self._rig))
 
     def _names(self, joints: Iterable[int]) -> list[str]:
         return [self._rig.armature.skeleton.names[joint] for joint in sorted(joints)]
-
-    def _armature_object(self) -> Object:
-        """Return the armature object, which may have been renamed meanwhile."""
-        found = block_with_uid(bpy.data.objects, self._uid)
-        if found is None:
-            raise IKError("armature {name} was deleted during the bake: nothing is baked", name=self._name)
-        return found
 
     def _beside(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Frames of the scene before and after those to bake, so many as a motion knows of.
@@ -200,7 +191,7 @@ class BakeJob(Job[BakeReport]):
         They are solved with the others and not keyed: parts of a shot that are baked one after the other, or
         apart, meet where they adjoin.
         """
-        options, scene = self._rig.solver_options(self._armature_object(), 1.0), bpy.context.scene
+        options, scene = self._rig.solver_options(self._object(), 1.0), bpy.context.scene
         first, last = self.solved[0], self.solved[-1]
         if options.differential or len(self.solved) == 1 or self.options.loop:
             return (), ()
@@ -227,15 +218,16 @@ class BakeJob(Job[BakeReport]):
         self._check_replaced(frames[own])
         self.targets = frames[own].world_from_target
         times = np.array(numbers, dtype=np.float64) * self._frame_time
-        span = KNOWN * settings_of(self._armature_object()).smoothness
+        span = KNOWN * settings_of(self._object()).smoothness
         passes = Passes(rig, frames, own, times[own], span)
         loop = None
         if options.loop:
-            loop = Loop.of(rig, frames, self.solved, rig.tolerances(self._armature_object()))
+            loop = Loop.of(rig, frames, self.solved, rig.tolerances(self._object()))
         self._undo.callback(put_notes_back, noted_keys())
-        self._undo.callback(self._restore_action, ActionSnapshot.take(self._armature_object()))
-        self._undo.callback(self._restore, self._to.remember(self._armature_object()))
-        self._to.open(self._armature_object())
+        action = ActionSnapshot.take(self._object())
+        self._undo.callback(self._restore, lambda _: action.restore())
+        self._undo.callback(self._restore, self._to.remember(self._object()))
+        self._to.open(self._object())
         keyed, notes = np.searchsorted(self.solved, self.frames), loop.notes if loop else ()
         is_last = self._is_dense and not (options.fewest or options.clear_constraints)
         steps = self._solve(passes, times, own, loop)
@@ -279,7 +271,7 @@ class BakeJob(Job[BakeReport]):
             # How many passes there are is not known: each is half of what is left.
             part = (1.0 - done) * (0.5 if passes.repeats else 1.0)
             solved, played = _Solved(rig, passes, own, loop), list[Measured]()
-            options = rig.solver_options(self._armature_object(), passes.frames.largest_scale)
+            options = rig.solver_options(self._object(), passes.frames.largest_scale)
             for step in solved.solve(times, options):
                 yield done + part * step * (0.5 if plays else 1.0)
             if not solved.joints:
@@ -294,7 +286,7 @@ class BakeJob(Job[BakeReport]):
             if plays:
                 left = 1.0 - done - 0.5 * part
                 played = yield from _within(self._play(solved, passes), 1.0 - left, 0.5 * part / left)
-            if passes.rest(rig.tolerances(self._armature_object())):
+            if passes.rest(rig.tolerances(self._object())):
                 return solved, played, first
             passes.again(solved.channels)
             done += part
@@ -326,7 +318,7 @@ class BakeJob(Job[BakeReport]):
 
     def _end(self, report: BakeReport) -> None:
         """Let the keys stay, put all else back and show the report; where this raises nothing stays."""
-        armature_object = self._armature_object()
+        armature_object = self._object()
         settings = settings_of(armature_object)
         looked_at = [f"{frame} {translated(text)}" for frame, text in report.frames_to_look_at]
         with settings_restored_on_error(armature_object):
@@ -349,9 +341,9 @@ class BakeJob(Job[BakeReport]):
     def _keep(self) -> None:
         """Let all that going to frames changes be put back at the end, after an error and when cancelled."""
         scene, view_layer = bpy.context.scene, bpy.context.view_layer
-        shows = self._to.hide(self._armature_object())
-        pose = PoseSnapshot.take(self._armature_object())
-        played = PlayedSnapshot.take(view_layer, self._armature_object())
+        shows = self._to.hide(self._object())
+        pose = PoseSnapshot.take(self._object())
+        played = PlayedSnapshot.take(view_layer, self._object())
         # The pose, and what else is animated and was moved without a key, come last: setting the frame, and
         # updating what was tagged, play the animation over them.
         self._kept = (
@@ -364,7 +356,7 @@ class BakeJob(Job[BakeReport]):
         frame = scene.frame_current + scene.frame_subframe
         self._undo.callback(self._held.close)
         self._undo.callback(self._put_back)
-        self._held.enter_context(held(self._armature_object()))  # live mode would overwrite what is played
+        self._held.enter_context(held(self._object()))  # live mode would overwrite what is played
 
     def _put_back(self) -> None:
         """Put frame, pose and what else was played back, each also where another cannot be."""
@@ -378,14 +370,14 @@ class BakeJob(Job[BakeReport]):
         parts, raws = list[FrameData](), list[RawFrame]()
         for row, frame in enumerate(numbers):
             go_to_frame(bpy.context.scene, frame)
-            raws.append(rig.read_raw(self._armature_object(), depsgraph))
+            raws.append(rig.read_raw(self._object(), depsgraph))
             if frame == self.solved[0]:
-                self._present = rotation_values(self._armature_object(), rig.armature)
+                self._present = rotation_values(self._object(), rig.armature)
             if len(raws) == AT_ONCE or frame == numbers[-1]:
                 parts.append(rig.frames_of(raws))
                 raws = []
             yield (row + 1) / len(numbers)
-        rig.check_evaluated(self._armature_object(), depsgraph)
+        rig.check_evaluated(self._object(), depsgraph)
         return FrameData.joined(parts).as_recorded()
 
     def _reported(
@@ -411,7 +403,7 @@ class BakeJob(Job[BakeReport]):
             written: The keys.
             notes: What else is to be said of these.
         """
-        armature_object, rig = self._armature_object(), self._rig
+        armature_object, rig = self._object(), self._rig
         clamped = rig.notes_on_limits(read)
         after = replace(read, pose=Pose(solved.channels[solved.own], read.pose.scale))
         within = rig.tolerances(armature_object)
@@ -480,7 +472,7 @@ class BakeJob(Job[BakeReport]):
 
         Those within the deviations of the settings need no key.
         """
-        settings = settings_of(self._armature_object())
+        settings = settings_of(self._object())
         deviations = settings.bake_deviation, settings.bake_deviation_angle
         excess = np.zeros(len(played))
         shown = [own.distances for own in played], [own.angles for own in played]
@@ -494,7 +486,7 @@ class BakeJob(Job[BakeReport]):
     def _check_replaced(self, read: FrameData) -> None:
         """Refuse to replace keys that Poise has not written (IKError: it would)."""
         joints = solved_joints(self._rig, read) | set(self._constrained.tolist())
-        self.replaced = self._to.replaced(self._armature_object(), self._keyable, joints)
+        self.replaced = self._to.replaced(self._object(), self._keyable, joints)
         if self.asks:
             raise IKError(self.replaced.refusal)
 
@@ -524,7 +516,7 @@ class BakeJob(Job[BakeReport]):
     def _written_as(
         self, keys: Sequence[ChannelKeys], rows: IntArray, breakdowns: BoolArray | None = None
     ) -> WriteResult:
-        written = self._to.write(self._armature_object(), keys, rows, breakdowns)
+        written = self._to.write(self._object(), keys, rows, breakdowns)
         if not written.keys:
             raise IKError("nothing could be keyed: {reasons}", reasons=Joined("; ", written.notes))
         self._written = tuple(own.channel for own in keys if own.channel not in written.skipped)
@@ -536,7 +528,7 @@ class BakeJob(Job[BakeReport]):
         Returns:
             Whether there are any.
         """
-        armature_object, joints = self._armature_object(), self._constrained
+        armature_object, joints = self._object(), self._constrained
         names = self._names(solved.joints | set(joints.tolist()))
         self.cleared = constraints_on(armature_object, names)
         if not self.cleared:
@@ -558,13 +550,13 @@ class BakeJob(Job[BakeReport]):
         Returns:
             What was written, how all own frames are measured, and a note on the keys.
         """
-        settings, frames = settings_of(self._armature_object()), np.array(self.solved, dtype=np.float64)
+        settings, frames = settings_of(self._object()), np.array(self.solved, dtype=np.float64)
         keys = [own for own in self._channel_keys(solved) if own.channel in self._written]
         scales = [own for own in keys if own.data_path.endswith(".scale")]
         pose = passes.frames.pose[solved.own].with_channels(solved.channels[solved.own])
         deviation = settings.bake_deviation, settings.bake_deviation_angle
         reduction = KeyReduction(
-            self._armature_object(), self._rig, keys, pose, self.solved, deviation, scale, self._to
+            self._object(), self._rig, keys, pose, self.solved, deviation, scale, self._to
         )
         assert self._fewest is not None
         done = 0.0
@@ -573,7 +565,7 @@ class BakeJob(Job[BakeReport]):
             fewest = yield from _within(steps, done, 0.25)
             self._to.clear()
             written = self._written_as((*fewest, *scales), np.arange(len(frames)))
-            steps = reduction.measure(self._armature_object(), self._rig)
+            steps = reduction.measure(self._object(), self._rig)
             found = yield from _within(steps, done + 0.25 * (1.0 - done), 0.25)
             done += 0.5 * (1.0 - done)
             if not reduction.exceeds(found) or number == TRIES - 1:
@@ -585,10 +577,10 @@ class BakeJob(Job[BakeReport]):
         """Show all own frames and measure them; gives the part done and returns how each is measured."""
         depsgraph, frames = bpy.context.view_layer.depsgraph, self.solved
         played, seen = list[Measured](), list[Seen]()
-        within = self._rig.tolerances(self._armature_object())
+        within = self._rig.tolerances(self._object())
         for row, frame in enumerate(frames):
             go_to_frame(bpy.context.scene, frame)
-            seen.append(self._rig.seen(self._armature_object(), depsgraph))
+            seen.append(self._rig.seen(self._object(), depsgraph))
             passes.note(row, seen[-1].armature_from_joint)
             if len(seen) == AT_ONCE or frame == frames[-1]:
                 start = solved.start(slice(row + 1 - len(seen), row + 1))
@@ -599,16 +591,12 @@ class BakeJob(Job[BakeReport]):
             for amounts in (played[row].distances, played[row].angles):
                 amounts[:] = np.nan
         passes.compare(played, *solved.errors)
-        self._rig.check_evaluated(self._armature_object(), depsgraph)
+        self._rig.check_evaluated(self._object(), depsgraph)
         return played
 
     def _restore(self, put_back: Callable[[Object], None]) -> None:
         if block_with_uid(bpy.data.objects, self._uid) is not None:
-            put_back(self._armature_object())
-
-    def _restore_action(self, before: ActionSnapshot) -> None:
-        if block_with_uid(bpy.data.objects, self._uid) is not None:
-            before.restore()
+            put_back(self._object())
 
     def _restore_pose(self, before: PoseSnapshot) -> None:
         """Put every channel back but those that the new keys move."""

@@ -84,7 +84,6 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
                 "characters whose targets depend on each other are baked several times: switch Clear "
                 "Constraints off, and bake them again one by one with it"
             )
-        self._uids = [armature_object.session_uid for armature_object in ordered]
         self._asked = [armature_object.session_uid for armature_object in armature_objects]
         asking = next((job for job in self._jobs if job.asks), self._jobs[0])
         self.asks, self.replaced = asking.asks, asking.replaced
@@ -95,7 +94,7 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
         self._cleared: list[tuple[int, list[Constraint]]] = []
         """Session uids, and constraints that are removed when all has succeeded."""
         self._strips: list[tuple[int, str, NlaState]] = []
-        super().__init__(listed(names))
+        super().__init__(*ordered)
 
     def _job(self, armature_object: Object) -> BakeJob:
         job = BakeJob(armature_object, self._frames, **self._given)
@@ -109,12 +108,6 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
         super().cancel()
         self._held.close()
 
-    def _objects(self) -> list[Object]:
-        found = [block_with_uid(bpy.data.objects, uid) for uid in self._uids]
-        if None in found:
-            raise IKError("an armature was deleted during the bake: nothing is baked")
-        return found
-
     def _run(self) -> Generator[float, None, tuple[BakeReport, ...]]:
         """As in the base; the reports are in the order in which the characters were given."""
         count = len(self._jobs)
@@ -124,13 +117,14 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
             part = (1.0 - done) * (0.5 if self._is_mutual else 1.0)
             solved_for: list[FloatArray] = []
             for row, armature_object in enumerate(self._objects()):
+                uid = armature_object.session_uid
                 job = self._jobs[row] if not number else self._job(armature_object)
                 self._now = job
                 while job.step():
                     yield done + part * (row + job.progress) / count
-                self._reports[self._uids[row]] = job.finish()
-                self._undo.callback(unmute_constraints, self._uids[row], job.muted)
-                self._cleared.append((self._uids[row], job.cleared))
+                self._reports[uid] = job.finish()
+                self._undo.callback(unmute_constraints, uid, job.muted)
+                self._cleared.append((uid, job.cleared))
                 self._now = None
                 solved_for.append(job.targets)
             done += part
@@ -140,8 +134,8 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
             yield done
             if not moved:
                 break
-        for row, armature_object in enumerate(self._objects()):
-            uid = self._uids[row]
+        for armature_object in self._objects():
+            uid = armature_object.session_uid
             if uid in moved:
                 report = self._reports[uid]
                 self._reports[uid] = replace(report, notes=(*report.notes, moved[uid]))
@@ -172,7 +166,7 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
             excess = max(away / settings.tolerance_position, turned / settings.tolerance_rotation)
             if excess > AT_REST:
                 amounts = both((length_text(away), angle_text(turned)))
-                told[self._uids[row]] = Message(
+                told[armature_object.session_uid] = Message(
                     "targets that are bones of others do not come to rest: {amounts}", amounts=amounts
                 )
         return told

@@ -42,7 +42,7 @@ from ..animation.fcurves import (
     write_keys,
 )
 from ..armature.armature import read_armature
-from ..armature.restoring import block_with_uid, made_removed_on_error, played_restored, show_keys
+from ..armature.restoring import made_removed_on_error, played_restored, show_keys
 from ..armature.role_table import read_character, rotation_in
 from ..armature.rotation_modes import rotations_in
 from ..bake.frames import checked_frames
@@ -163,11 +163,10 @@ class ContactsJob(Job[ContactReport]):
         check_present(armature_object)
         if not (np.isfinite(ease) and ease >= 0.0):
             raise IKError("the time to ease is 0 s or more, got {ease!r}", ease=ease)
-        self._uid = armature_object.session_uid
         self._replace, self._lock, self._ease = replace, lock, ease
         self._rows, self._notes = self._meant(armature_object, effectors)
         self._frames = checked_frames(self._keyed_range(armature_object) if frames is None else frames)
-        super().__init__(repr(armature_object.name))
+        super().__init__(armature_object)
 
     # What is meant
 
@@ -216,14 +215,6 @@ class ContactsJob(Job[ContactReport]):
         return range(round(float(keys.min())), round(float(keys.max())) + 1)
 
     # The work
-
-    def _object(self) -> Object:
-        found = block_with_uid(bpy.data.objects, self._uid)
-        if found is None:
-            raise IKError(
-                "armature {name} was deleted meanwhile: its contacts are not finished", name=self._name
-            )
-        return found
 
     def _run(self) -> Generator[float, None, ContactReport]:
         scene, armature_object = bpy.context.scene, self._object()

@@ -28,7 +28,7 @@ from ..animation.fcurves import (
     rotation_channel,
     write_keys,
 )
-from ..armature.restoring import block_with_uid, made_removed_on_error, played_restored, show_keys
+from ..armature.restoring import made_removed_on_error, played_restored, show_keys
 from ..armature.role_table import rotation_in
 from ..armature.rotation_modes import rotations_in
 from ..bake.frames import checked_frames
@@ -114,15 +114,8 @@ class TargetsJob(Job[MatchReport]):
         check_present(armature_object)
         clip = clip_range(armature_object)
         self._frames = checked_frames(clip if frames is None else frames)
-        self._uid = armature_object.session_uid
         self._bones = None if bones is None else tuple(dict.fromkeys(bones))
-        super().__init__(repr(armature_object.name))
-
-    def _object(self) -> Object:
-        found = block_with_uid(bpy.data.objects, self._uid)
-        if found is None:
-            raise IKError("armature {name} was deleted meanwhile: no targets were keyed", name=self._name)
-        return found
+        super().__init__(armature_object)
 
     def _run(self) -> Generator[float, None, MatchReport]:
         scene, armature_object = bpy.context.scene, self._object()
