@@ -14,7 +14,7 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty
 from bpy.types import Context, Object, Operator, Scene
 
 from ..core.errors import IKError
-from ..core.messages import Message, capitalized
+from ..core.messages import Joined, Message, capitalized
 from ..scene import posing
 from ..scene.effectors.effectors import all_targets, target_of
 from ..scene.properties.effector_properties import POISE_PG_effector
@@ -132,24 +132,34 @@ class ArmatureOperator(Operator):
 
     def execute(self, context: Context) -> set[str]:
         try:
-            return self.act(context, require_armature(context)) or {'FINISHED'}
+            return self.close(self.act(context, require_armature(context)))
         except IKError as error:
             refused = refuse(self, error)
             return {'FINISHED'} if self.changed else refused
 
-    def act(self, context: Context, armature: Object) -> set[str] | None:
-        """Do the work and report it; returns what Blender gets, finished by default. An IKError refuses."""
+    def act(self, context: Context, armature: Object) -> Any:
+        """Do the work; returns its report, or what Blender gets, or None. An IKError refuses."""
         raise NotImplementedError
+
+    def close(self, done: Any) -> set[str]:
+        """Tell what a report says, or several; return what Blender gets."""
+        if done is None or isinstance(done, set):
+            return done or {'FINISHED'}
+        reports = done if isinstance(done, tuple) else (done,)
+        text = Joined(" ", [report.summary() for report in reports])
+        self.tell(text, warning=any(map(_is_to_be_looked_at, reports)))
+        return {'FINISHED'}
 
     def tell(self, text: str, warning: object = False) -> None:
         """Report what was done, as a warning if there is something to look at."""
         self.report({'WARNING'} if warning else {'INFO'}, translated(text))
 
-    def answer(self, report: posing.Report | posing.BakeReport) -> set[str]:
-        """Report how it went; a target that was not reached is a warning, not a failure."""
-        clamped = isinstance(report, posing.BakeReport) and report.clamped
-        self.tell(report.summary(), clamped or not report.reached)
-        return {'FINISHED'}
+
+def _is_to_be_looked_at(report: Any) -> bool:
+    """Whether a report is a warning: targets were missed, which is no failure, or there are notes."""
+    if isinstance(report, posing.Report | posing.BakeReport):
+        return not report.reached or bool(isinstance(report, posing.BakeReport) and report.clamped)
+    return bool(report.notes)
 
 
 class EffectorOperator(ArmatureOperator):

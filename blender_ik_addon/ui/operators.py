@@ -82,24 +82,14 @@ class JobOperator(ArmatureOperator):
     def show_settings(self, armature: Object) -> None:
         """Let the redo panel begin with the settings."""
 
-    def act(self, context: Context, armature: Object) -> set[str]:
+    def act(self, context: Context, armature: Object) -> Any:
         wm = context.window_manager
         job = self.begin(context, armature)
         wm.progress_begin(0, 100)
         try:
-            return self.close(job.run(lambda part: wm.progress_update(100 * part)))
+            return job.run(lambda part: wm.progress_update(100 * part))
         finally:
             wm.progress_end()
-
-    def close(self, report: Any) -> set[str]:
-        """Report what was done."""
-        if isinstance(report, posing.BakeReport):
-            return self.answer(report)
-        if isinstance(report, tuple):
-            self.tell(Joined(" ", [own.summary() for own in report]), not all(own.reached for own in report))
-            return {'FINISHED'}
-        self.tell(report.summary(), report.notes)
-        return {'FINISHED'}
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         if bpy.app.background or context.window is None:  # nobody there to press Escape
@@ -297,10 +287,9 @@ class POISE_OT_snap_targets(EffectorOperator, label="Snap Targets to Bones"):
         name="Frames",
     )
 
-    def act(self, context: Context, armature: Object) -> None:
+    def act(self, context: Context, armature: Object) -> posing.MatchReport:
         frames = posing.bake_range(armature) if self.on == 'RANGE' else None
-        report = posing.snap_targets(armature, meant_effectors(context, armature, self.which), frames=frames)
-        self.tell(report.summary(), report.notes)
+        return posing.snap_targets(armature, meant_effectors(context, armature, self.which), frames=frames)
 
 
 class POISE_OT_natural(ArmatureOperator, label="Natural Pose"):
@@ -314,15 +303,14 @@ class POISE_OT_natural(ArmatureOperator, label="Natural Pose"):
         name="Of",
     )
 
-    def act(self, context: Context, armature: Object) -> set[str] | None:
+    def act(self, context: Context, armature: Object) -> posing.Report | None:
         bones = chosen_bones(context, armature) if self.which == 'CHOSEN' else []
         if self.which == 'ACTIVE':
             entry = shown_entry(context, armature)
             if entry is None:
                 raise IKError("choose an effector in the list, whose limb is to be natural")
             bones = [entry.bone]
-        report = posing.make_natural(armature, bones or None)
-        return None if report is None else self.answer(report)
+        return posing.make_natural(armature, bones or None)
 
 
 class POISE_OT_targets_from_animation(JobOperator, label="Targets from Animation"):
@@ -355,9 +343,8 @@ class POISE_OT_correct(EffectorOperator, label="Correct"):
 
     which: choice("Which targets", ALL_TARGETS, CHOSEN_TARGETS, name="Targets")
 
-    def act(self, context: Context, armature: Object) -> None:
-        report = posing.correct(armature, meant_effectors(context, armature, self.which))
-        self.tell(report.summary(), report.notes)
+    def act(self, context: Context, armature: Object) -> posing.MatchReport:
+        return posing.correct(armature, meant_effectors(context, armature, self.which))
 
 
 class POISE_OT_corrections(EffectorOperator, label="Corrections"):
@@ -372,14 +359,12 @@ class POISE_OT_corrections(EffectorOperator, label="Corrections"):
     )
     which: choice("Which targets", ALL_TARGETS, CHOSEN_TARGETS, name="Targets")
 
-    def act(self, context: Context, armature: Object) -> None:
+    def act(self, context: Context, armature: Object) -> posing.MatchReport:
         rows = meant_effectors(context, armature, self.which)
         if self.action == 'REMOVE':
-            report = posing.remove_corrections(armature, rows)
-        else:
-            on = self.action == 'ON' or (self.action == 'TOGGLE' and not posing.corrections_on(armature))
-            report = posing.switch_corrections(armature, on, rows)
-        self.tell(report.summary(), report.notes)
+            return posing.remove_corrections(armature, rows)
+        on = self.action == 'ON' or (self.action == 'TOGGLE' and not posing.corrections_on(armature))
+        return posing.switch_corrections(armature, on, rows)
 
 
 class _ContactsOperator(JobOperator):
@@ -437,7 +422,7 @@ class POISE_OT_lock_contacts(_ContactsOperator, label="Lock Contacts"):
 class POISE_OT_hold_prop(EffectorOperator, label="Hold Prop"):
     """Let the selected targets of hands go along with the selected object, and keep their grip on it"""
 
-    def act(self, context: Context, armature: Object) -> None:
+    def act(self, context: Context, armature: Object) -> posing.MatchReport:
         rows = meant_effectors(context, armature, 'CHOSEN')
         others = {armature, *targets_of(armature)}
         props = [own for own in context.selected_objects if own not in others]
@@ -445,8 +430,7 @@ class POISE_OT_hold_prop(EffectorOperator, label="Hold Prop"):
             raise IKError(
                 "select the target of a hand, or its bone, and the prop that it holds, and no other object"
             )
-        report = posing.hold_prop(armature, props[0], rows)
-        self.tell(report.summary(), report.notes)
+        return posing.hold_prop(armature, props[0], rows)
 
 
 class POISE_OT_key_targets(EffectorOperator, label="Key Targets"):
@@ -454,9 +438,8 @@ class POISE_OT_key_targets(EffectorOperator, label="Key Targets"):
 
     which: choice("Which targets", ALL_TARGETS, CHOSEN_TARGETS, name="Targets")
 
-    def act(self, context: Context, armature: Object) -> None:
-        report = posing.key_targets(armature, meant_effectors(context, armature, self.which))
-        self.tell(report.summary(), report.notes)
+    def act(self, context: Context, armature: Object) -> posing.MatchReport:
+        return posing.key_targets(armature, meant_effectors(context, armature, self.which))
 
 
 class POISE_OT_make_targets(EffectorOperator, label="Make Targets"):
@@ -484,10 +467,10 @@ class POISE_OT_attach_targets(EffectorOperator, label="Attach Targets"):
             return ""
         return Message("Every target goes where the armature goes, or where its own parent goes")
 
-    def act(self, context: Context, armature: Object) -> set[str] | None:
+    def act(self, context: Context, armature: Object) -> set[str]:
         report = posing.attach_targets(armature)
-        self.tell(report.summary(), report.notes)
-        return {'FINISHED'} if report.attached else {'CANCELLED'}
+        finished = self.close(report)
+        return finished if report.attached else {'CANCELLED'}
 
 
 class POISE_OT_add_choice(EffectorOperator, label="Add Target to Choose From"):
@@ -721,8 +704,8 @@ class POISE_OT_solve_pose(EffectorOperator, label="Solve Pose"):
 
     in_pie: ClassVar = True
 
-    def act(self, context: Context, armature: Object) -> set[str]:
-        return self.answer(posing.solve_pose(armature, context.evaluated_depsgraph_get()))
+    def act(self, context: Context, armature: Object) -> posing.Report:
+        return posing.solve_pose(armature, context.evaluated_depsgraph_get())
 
 
 def _setting(name: str) -> Any:
@@ -854,7 +837,7 @@ class POISE_OT_bake(JobOperator, label="Bake"):
             return posing.BakeJobs((armature, *others), self._frames(), **self._options())
         return posing.BakeJob(armature, self._frames(), **self._options())
 
-    def act(self, context: Context, armature: Object) -> set[str]:
+    def act(self, context: Context, armature: Object) -> Any:
         if self._was_asked:  # it goes on as another bake, which can be cancelled and undone as any
             given = ("range", "start", "end", "together", *BAKE_OPTIONS)
             own = {name: getattr(self, name) for name in given if self.properties.is_property_set(name)}
@@ -941,11 +924,10 @@ class POISE_OT_live(ArmatureOperator, label="Live"):
         # In any mode: it begins to follow as soon as it can, and can always be switched off.
         return "" if settings.effectors or settings.live else Message("Add an effector first")
 
-    def act(self, context: Context, armature: Object) -> set[str] | None:
+    def act(self, context: Context, armature: Object) -> posing.Report | None:
         was = settings_of(armature).live
         self.changed = 1  # if it fails it is on, and the panel says what is missing
-        report = posing.switch_live(armature, not was if self.action == 'TOGGLE' else self.action == 'ON')
-        return None if report is None else self.answer(report)
+        return posing.switch_live(armature, not was if self.action == 'TOGGLE' else self.action == 'ON')
 
 
 class POISE_OT_show_report(ArmatureOperator, label="Show Report"):
@@ -1043,9 +1025,8 @@ class POISE_OT_edit_roles(ArmatureOperator, label="Edit Roles"):
 class POISE_OT_read_limits(ArmatureOperator, label="Read Limits"):
     """Read IK limits, IK stiffness and Limit Rotation constraints of all bones, for editing"""
 
-    def act(self, context: Context, armature: Object) -> None:
-        found = posing.read_limits(armature)
-        self.tell(found.summary(), found.notes)
+    def act(self, context: Context, armature: Object) -> posing.RigLimits:
+        return posing.read_limits(armature)
 
 
 def _own_limits(armature: Object, bones: list[str]) -> None:
@@ -1095,9 +1076,8 @@ class POISE_OT_edit_masses(_BoneEntries, label="Edit Masses"):
 class POISE_OT_measure_meshes(ArmatureOperator, label="Measure Meshes"):
     """Measure the meshes that the bones carry; masses of bones then follow from their volumes"""
 
-    def act(self, context: Context, armature: Object) -> None:
-        report = posing.measure_meshes(armature)
-        self.tell(report.summary(), report.notes)
+    def act(self, context: Context, armature: Object) -> posing.MeshReport:
+        return posing.measure_meshes(armature)
 
 
 class POISE_OT_save_preset(ArmatureOperator, label="Save Preset"):
@@ -1140,10 +1120,9 @@ class POISE_OT_mirror(ArmatureOperator, label="Mirror"):
     limits: flag("Limits", "Limits, stiffness, preferred angles")
     pose: flag("Pose", "Location and rotation of bones")
 
-    def act(self, context: Context, armature: Object) -> None:
+    def act(self, context: Context, armature: Object) -> posing.MirrorReport:
         parts = {name: getattr(self, name) for name in ("settings", "targets", "limits", "pose")}
-        report = posing.mirror(armature, self.direction, **parts)
-        self.tell(report.summary(), report.notes)
+        return posing.mirror(armature, self.direction, **parts)
 
 
 CLASSES = (

@@ -51,6 +51,10 @@ def _colour(name: str, description: str, default: Colour) -> Any:
     )
 
 
+def _size(name: str, description: str, default: float, least: float, most: float) -> Any:
+    return FloatProperty(name=name, description=description, default=default, min=least, max=most)
+
+
 PIE: Final = "POISE_MT_pie"
 """Name of the pie menu."""
 
@@ -150,33 +154,19 @@ class POISE_AP_preferences(AddonPreferences):
     text: _colour("Text", "Names and amounts", PLAIN.text)
     trail_before: _colour("Before", "Trails and ghosts before the present frame", PLAIN.trail_before)
     trail_after: _colour("After", "Trails and ghosts after the present frame", PLAIN.trail_after)
-    line_width: FloatProperty(
-        name="Line Width", description="In pixels", default=PLAIN.line_width, min=1.0, max=10.0
+    line_width: _size("Line Width", "In pixels", PLAIN.line_width, 1.0, 10.0)
+    point_size: _size("Point Size", "In pixels", PLAIN.point_size, 2.0, 40.0)
+    handle_size: _size(
+        "Handle Size",
+        "How wide handles are for the mouse, and the rings about them, in pixels",
+        *(PLAIN.handle_size, 6.0, 80.0),
     )
-    point_size: FloatProperty(
-        name="Point Size", description="In pixels", default=PLAIN.point_size, min=2.0, max=40.0
+    trail_size: _size(
+        "Trail Points",
+        "How wide the points of trails are, in pixels; those of keys are twice as wide",
+        *(PLAIN.trail_size, 1.0, 20.0),
     )
-    handle_size: FloatProperty(
-        name="Handle Size",
-        description="How wide handles are for the mouse, and the rings about them, in pixels",
-        default=PLAIN.handle_size,
-        min=6.0,
-        max=80.0,
-    )
-    trail_size: FloatProperty(
-        name="Trail Points",
-        description="How wide the points of trails are, in pixels; those of keys are twice as wide",
-        default=PLAIN.trail_size,
-        min=1.0,
-        max=20.0,
-    )
-    ghost_width: FloatProperty(
-        name="Ghost Width",
-        description="Width of the lines of ghosts, in pixels",
-        default=PLAIN.ghost_width,
-        min=1.0,
-        max=20.0,
-    )
+    ghost_width: _size("Ghost Width", "Width of the lines of ghosts, in pixels", PLAIN.ghost_width, 1.0, 20.0)
     text_size: IntProperty(name="Text Size", description="In points", default=PLAIN.text_size, min=6, max=40)
 
     def draw(self, context: Context) -> None:
