@@ -84,7 +84,6 @@ def animate(
 
     Args:
         path: `.gif`, or `.html`: one file with all pictures, a slider and buttons.
-        skeleton: The joints.
         poses: The frames, (F, n, 6).
         frame_time: From a frame to the next [s]; a GIF rounds it to hundredths.
         problem: Whose targets are drawn, see `plot_pose`.
@@ -129,9 +128,7 @@ class _Drawing:
         """Place everything in all frames.
 
         Args:
-            skeleton: The joints.
             poses: The frames, (F, n, 6).
-            problem: Whose targets are drawn.
             ends: Of the bones, (n, 3) [m].
         """
         if poses.channels.shape[1] != len(skeleton):

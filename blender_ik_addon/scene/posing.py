@@ -299,7 +299,6 @@ def bake(
     """Solve frames and write them as keys into the object's own action, or where `to` says.
 
     Args:
-        armature_object: With effectors.
         frames: Increasing whole frames, each of which is keyed by default; or a range: 'SCENE', 'PREVIEW',
             'ACTION', 'KEYS' or 'CUSTOM', by default that in the settings.
         progress: Called with the part done in [0, 1]; what it raises stops the bake.

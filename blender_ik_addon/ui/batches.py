@@ -39,7 +39,6 @@ class Batch:
         Args:
             shader_name: One of Blender's.
             kind: 'POINTS', 'LINES' or 'TRIS'.
-            arrays: For each attribute.
             point_size: Of points [pixels].
             texture: What a shader of images shows.
             uniforms: Values of the shader's uniforms.

@@ -725,7 +725,6 @@ def draw_bake_options(layout: Any, owner: Any, prefix: str = "", name: str = "ne
     """Draw the options of a bake but for its range.
 
     Args:
-        layout: Where.
         owner: The operator or the settings.
         prefix: What its properties begin with.
         name: The property with the name of the action or the strip.

@@ -159,7 +159,6 @@ def joint_defaults(
 
     Args:
         skeleton: Its rest pose and its rotation orders count, nothing else.
-        character: What was recognised of it.
         any_order: Joints that are not bound to their order, (n,), those of bones in quaternion mode. They get
             one in which the box is a good one and gimbal lock is far from it. By default all are bound.
 

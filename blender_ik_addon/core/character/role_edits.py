@@ -56,8 +56,6 @@ def revised(skeleton: Skeleton, character: Character, rows: Sequence[RoleRow]) -
     """Return the character that a table says.
 
     Args:
-        skeleton: Its skeleton.
-        character: What was recognised of it.
         rows: The table, in any order. Joints that are in no row have no role.
 
     Raises:

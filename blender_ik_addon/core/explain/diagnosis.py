@@ -251,7 +251,6 @@ class _Effector:
         """Find out what it cannot do.
 
         Args:
-            task: It.
             jacobian: (m, nv).
             axes: Direction along or about which each row is, in armature space, (m, 3); None where rows have
                 none.
@@ -301,7 +300,6 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
     """Jacobian and chain of a task; None where it has none.
 
     Args:
-        task: It.
         goal: What it is about: itself, or what it has taken of its alternatives.
         posed: The mechanism in one frame.
         real: Which free channels are the pose's own, (nv,).

@@ -253,7 +253,6 @@ def explain(
     """Say why tasks were missed; where none was this costs nothing.
 
     Args:
-        system: The problem.
         posed: Its mechanism at the answer, `system.place(values)` with values (F, nv).
         reached: Which of `system.tasks` count as met, (F, T).
         merged: Whether the method takes all levels as one.
@@ -513,8 +512,6 @@ class _Frame:
         """Put a reason into names.
 
         Args:
-            pull: The task.
-            reason: Why it was missed.
             pressure: How strongly it presses against each limit, (k,), for a full pull of 1.
             first_order: Whether that is a force.
             held: Tasks of higher levels that take part.

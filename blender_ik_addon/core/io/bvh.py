@@ -166,7 +166,6 @@ def read_bvh(path: str | os.PathLike[str], *, scale: float = 1.0, up: str = "Y")
     A name that comes twice gets a number, `Hand.001`, as in Blender.
 
     Args:
-        path: Of the file.
         scale: Length of the file's unit [m]: 0.01 for centimetres.
         up: Which way is up: X, Y or Z.
 
@@ -344,8 +343,6 @@ def write_bvh(path: str | os.PathLike[str], clip: Clip, *, scale: float = 1.0, d
     axes of the armature, which are in the same places at all frames.
 
     Args:
-        path: Of the file.
-        clip: What is written.
         scale: Length of the file's unit [m].
         digits: Behind the point.
 

@@ -88,7 +88,6 @@ def to_json(thing: Skeleton | Pose | Problem | Solution | SolverOptions, *, inde
     """The JSON text of a skeleton, pose, problem, solution or options.
 
     Args:
-        thing: What is written.
         indent: Spaces by which lines are indented; None for one line.
 
     Raises:

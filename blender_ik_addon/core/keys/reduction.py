@@ -160,7 +160,6 @@ def reduce_keys(
     """Find curves with few keys that keep points of joints where they are; gives the part done in [0, 1].
 
     Args:
-        skeleton: The joints.
         pose: Of the motion at the frames and in the middle between each two, (2 F - 1, n, 6).
         curves: What moves it, also over something; all else of the pose stays.
         times: Of the frames, rising, (F,).

@@ -216,7 +216,6 @@ class Iteration(ABC):
         Args:
             system: The tasks on a pose of one frame.
             start: Free channels, (nv,) [m, rad].
-            options: Settings.
         """
         self.stacked, self.options = StackedProblem(system), options
         self.margin = MARGIN * tolerance_margin(system, options)

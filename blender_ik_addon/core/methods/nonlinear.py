@@ -173,7 +173,6 @@ class BoundedDescent:
         """Evaluate the start.
 
         Args:
-            function: What to minimise.
             start: Where to start, (n,); brought inside the bounds.
             lower: (n,), may be −inf.
             upper: (n,), may be inf.

@@ -97,7 +97,6 @@ def joint_matrices(skeleton: Skeleton, translation: FloatArray, linear: FloatArr
     """Return armature_from_joint, (..., n, 4, 4) [m].
 
     Args:
-        skeleton: The joints.
         translation: Of each along its own axes, (..., n, 3) [m].
         linear: Rotation and scale of each, (..., n, 3, 3).
     """

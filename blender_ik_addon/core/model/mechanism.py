@@ -71,7 +71,6 @@ class Mechanism:
         """Multiply out the constants of a pose.
 
         Args:
-            skeleton: The joint tree.
             pose: One leading frame axis; the free channels of the moving joints are ignored.
             joints: Indices of the joints that must be placed; they and their ancestors take part.
 

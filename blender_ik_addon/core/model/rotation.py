@@ -356,7 +356,6 @@ def euler_within(
 
     Args:
         matrix: Rotations, (..., 3, 3).
-        order: Euler orders.
         lower: Limits (..., 3) [rad], not finite where there are none.
         upper: Likewise.
         reference: Angles (..., 3) [rad].

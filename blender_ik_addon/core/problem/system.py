@@ -66,7 +66,6 @@ class Problem:
         """State what is to be solved.
 
         Args:
-            skeleton: The joints.
             tasks: One task, or any number.
             preferred: Preferred channels of one pose, (n, 6), or of each frame, (F, n, 6) [m, rad], such as
                 those of a recorded motion; NaN where a channel prefers what the skeleton says. Limits do not
@@ -382,7 +381,6 @@ class System:
         """The alternatives with the least errors at a pose, (F, C).
 
         Args:
-            posed: Where.
             kept: Those that stay while they are within their margins, (F or 1, C).
         """
         choices = self._choices

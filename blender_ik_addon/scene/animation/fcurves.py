@@ -143,7 +143,6 @@ def own_channelbag(obj: bpy.types.Object, strip: str = "") -> Any:
     """Return the F-curves of the slot that the object plays; None where there are none yet.
 
     Args:
-        obj: The object.
         strip: Name of the NLA strip whose slot is meant; empty for the object's own action.
     """
     player = player_of(obj, strip)
@@ -237,7 +236,6 @@ def renumber_channels(obj: bpy.types.Object, collection: str, places: Mapping[in
     object plays is changed.
 
     Args:
-        obj: The object that has the list.
         collection: Data path of the list, from the object.
         places: Old place -> new place, or None for an element that is gone: its F-curves are removed.
     """

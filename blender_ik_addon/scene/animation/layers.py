@@ -241,7 +241,6 @@ def below(
     """Return what plays below a strip, by channel, (F,): read with a strip that changes nothing.
 
     Args:
-        obj: The object.
         name: Of the strip, whose keys on these frames are overwritten.
         channels: Of which; of a quaternion all four.
         times: Frames of the strip's keys, (F,).

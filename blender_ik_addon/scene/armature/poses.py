@@ -40,8 +40,6 @@ def read_pose(
     """Read the present pose, one frame, in the skeleton's rotation orders.
 
     Args:
-        armature_object: The original object.
-        armature: The same as it was read.
         reference: Angles of quaternion, axis-angle and driven bones are those inside the limits, if there are
             any, and of these the nearest to this pose; by default to no rotation.
         depsgraph: Where driven bones are evaluated; by default that of the context.
@@ -188,7 +186,6 @@ def decided_channels(
     without orientation has those of `near`.
 
     Args:
-        skeleton: With the joints.
         shown: As by `with_parents`, (k, 2, 4, 4).
         joints: Which; those of several frames one after the other.
         near: Angles (k, 3).
@@ -360,7 +357,6 @@ def channel_values(
     Only free channels are returned, location only where translation is free.
 
     Args:
-        armature: Of which the joints are.
         channels: (F, n, 6) of all joints.
         joints: Names or indices.
         present: Rotations, by bone and in its own mode, that the first frame is nearest to, to continue

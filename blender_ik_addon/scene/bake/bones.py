@@ -24,8 +24,6 @@ def restricted(rig: Rig, armature_object: Object, bones: str | Iterable[str], ch
     """Return a rig of which only some bones and channels move, with the effectors that these can move.
 
     Args:
-        rig: All of it.
-        armature_object: With bones that are selected.
         bones: As in `BakeOptions`.
         channels: One of `CHANNELS`.
 

@@ -91,12 +91,6 @@ def constrained_joints(
 ) -> IntArray:
     """Return the joints of the chains that constraints pose and that are baked where these are cleared, (k,).
 
-    Args:
-        armature_object: The armature.
-        rig: All of it.
-        bones: As of a bake.
-        channels: Likewise.
-
     Raises:
         IKError: Not all channels are baked.
     """
@@ -118,7 +112,6 @@ def keys_where_shown(
     """Return the keys of joints with which they are where they are shown, without constraints.
 
     Args:
-        armature_object: The armature.
         armature: As by `keyable`.
         joints: Which, (k,).
         channels: Of all joints, (F, n, 6) [m, rad].

@@ -61,11 +61,6 @@ class Destination:
     def __init__(self, options: BakeOptions, armature_object: Object, frames: Sequence[float]) -> None:
         """Check what is there.
 
-        Args:
-            options: Of the bake.
-            armature_object: Which plays the keys.
-            frames: That are solved.
-
         Raises:
             IKError: A name is taken, or what is written is linked or shared.
         """

@@ -34,7 +34,6 @@ def bake_range(armature_object: Object, which: str | None = None) -> range:
     """Return the frames of a range, every one.
 
     Args:
-        armature_object: With the settings.
         which: One of `RANGES`; by default that in the settings.
 
     Raises:

@@ -297,8 +297,6 @@ class BakeJob(Job[BakeReport]):
         """Key some own frames and, with *At Targets' Keys*, more where it needs them; gives the part done.
 
         Args:
-            solved: All frames.
-            passes: Of the solve.
             begun: Which are keyed in any case, counted from the first.
 
         Returns:
@@ -394,13 +392,10 @@ class BakeJob(Job[BakeReport]):
         """Report of what was written and played.
 
         Args:
-            solved: All frames.
-            passes: Of the solve.
             played: What was measured in the own frames, (F,).
             keyed: Which of them have keys, counted from the first.
             numbers: Frames of the scene that were solved, those beside the own ones included.
             read: The own frames as they were read, (F,).
-            written: The keys.
             notes: What else is to be said of these.
         """
         armature_object, rig = self._object(), self._rig
@@ -499,7 +494,6 @@ class BakeJob(Job[BakeReport]):
         """Key some of the own frames; what plays between them is smooth.
 
         Args:
-            solved: All frames.
             rows: Which, counted from the first.
             breakdowns: Which of these keys are breakdowns; none by default.
         """

@@ -76,11 +76,8 @@ class KeyReduction:
         """Read the curves that were written.
 
         Args:
-            armature_object: Which plays them.
-            rig: Its bones and effectors.
             keys: Those that were written.
             pose: Of all bones in these frames, (F, n, 6).
-            frames: The frames, (F,).
             deviation: Largest distance [m] and angle [rad] in the world.
             scale: World metres to one armature unit.
             to: Where the curves are.

@@ -47,9 +47,6 @@ def check_loop(
     """Refuse what cannot be a loop.
 
     Args:
-        armature_object: Which is baked.
-        options: Of the bake.
-        frames: Those to solve.
         channels: Those that may get keys.
         span: The first and the last frame of the keys.
 
@@ -108,8 +105,6 @@ class Loop:
         """Find how far targets travel, and say where their ends are apart.
 
         Args:
-            rig: The armature and its effectors.
-            frames: All frames, as read.
             numbers: Their numbers, (F,).
             within: Distances and angles that do not count, of the effectors.
         """

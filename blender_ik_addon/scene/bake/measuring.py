@@ -33,7 +33,6 @@ def measure(
     solve, which nobody knows any more: it is not measured there, and a note says so.
 
     Args:
-        armature_object: With effectors.
         frames: Increasing whole frames, or a range as of a bake; by default that in the settings.
         progress: Called with the part done in [0, 1]; what it raises stops the work.
 

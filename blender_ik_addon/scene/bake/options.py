@@ -94,7 +94,6 @@ class BakeOptions:
         """Return what is given, and for what is None or left out what the settings say.
 
         Args:
-            armature_object: With the settings.
             frames: Increasing whole frames, or a range; by default the range in the settings.
             given: Other fields by name. With a step `at_keys` and `fewest` are off by default.
 

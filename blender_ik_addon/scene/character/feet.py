@@ -37,7 +37,6 @@ def roll_feet(
     """Let the targets of feet be those of whole feet that roll, or of ankles again; no foot moves.
 
     Args:
-        armature_object: The original armature object.
         effectors: Places in the list of those that are meant; all feet for None.
         on: Whether they roll; None to let them if not all do.
 

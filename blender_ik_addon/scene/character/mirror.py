@@ -84,7 +84,6 @@ def mirror(
     """Mirror an armature's set-up and pose.
 
     Args:
-        armature_object: The original armature object.
         direction: 'FLIP' exchanges both sides, 'LEFT_TO_RIGHT' and 'RIGHT_TO_LEFT' copy one to the other.
         settings: Settings of effectors.
         targets: Places and orientations of targets.

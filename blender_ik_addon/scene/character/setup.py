@@ -272,7 +272,6 @@ def setup_character(
     """Make an armature posable: roles, limits, and effectors with targets at the bones' present places.
 
     Args:
-        armature_object: The original armature object.
         use_table: Use the table of roles if there is one; recognise roles again otherwise.
         poles: Also create targets for elbows and knees.
         limits: Read limits from the rig; bones without any get the usual ones for their role.
@@ -338,7 +337,6 @@ def bend_limbs(
     """Give elbows and knees targets that they bend towards, or take these away.
 
     Args:
-        armature_object: The original armature object.
         effectors: Places in the list of hands and feet whose limbs are meant; all limbs for None.
         on: Whether to give them targets; None to take them away where all limbs have them.
 

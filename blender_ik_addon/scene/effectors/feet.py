@@ -94,8 +94,6 @@ def with_feet_rolled(
     """Return the targets of effectors, (4, 4) [m], those of feet that roll as foot and toes are to be.
 
     Args:
-        effectors: All that are read, (E,).
-        entries: The list of the armature object.
         matrices: world_from_target of each effector, as many as it has targets, of a foot only the first.
         scale: World metres to one armature unit.
     """

@@ -1236,7 +1236,6 @@ def make_plan(
     With a recorded motion its poses are preferred, and what follows goes along with it.
 
     Args:
-        effectors: All of them.
         frames: Frames in each of which the same effectors take part.
         prefers: Whether the method knows a preferred pose.
         known: A skeleton of an earlier plan for the same effectors: taken again if it has not changed, since

@@ -85,7 +85,6 @@ def first_anchors(
     Args:
         limbs: What may hold, as `limbs_and_hips` gives it.
         skeleton: With those channels free that may move for the dragged bone.
-        dragged: Name of the dragged bone.
         taken: Bones that effectors hold.
         turned: Hips that an effector holds loosely, with their orientation.
         matrices: armature_from_bone of all bones, (n, 4, 4) [m].

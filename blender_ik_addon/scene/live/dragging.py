@@ -84,8 +84,6 @@ class Drag:
         """Grab a bone; nothing is moved yet.
 
         Args:
-            armature_object: The armature object.
-            bone: Name of the bone.
             point: Where it is grabbed, along its own axes from its head [m].
             depsgraph: Where pose and targets are read; that of the context by default.
 

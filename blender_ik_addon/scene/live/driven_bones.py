@@ -121,7 +121,6 @@ class Passes:
         """Begin.
 
         Args:
-            rig: The armature with its effectors.
             frames: All frames, as they were read.
             own: Those that are written and shown.
             times: Of these, (F,) [s]; None for one frame.

@@ -108,9 +108,6 @@ def follow(
     """Do what an update asks for; None where nothing was solved.
 
     Args:
-        armature_object: The original armature object.
-        depsgraph: Up to date.
-        trigger: What may have moved the targets.
         look_closely: Whether bones, locks, limits or what is in the scene may have changed. Without it they
             are read only where the pose has changed.
 

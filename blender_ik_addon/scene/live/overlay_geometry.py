@@ -149,8 +149,6 @@ def marks_of(
     """Marks of an armature object at its present pose; none of effectors that cannot be read.
 
     Args:
-        armature_object: The original armature object.
-        depsgraph: Up to date.
         wanted: Which; those that are shown at first for None.
         rig: As `rig_to_mark` gives it, if it is known.
     """

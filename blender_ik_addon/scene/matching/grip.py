@@ -35,8 +35,6 @@ def hold_prop(armature_object: Object, prop: Object, effectors: Sequence[int]) -
     of that bone.
 
     Args:
-        armature_object: With the effectors.
-        prop: Any object.
         effectors: Places in the list of those that hold it.
 
     Raises:

@@ -181,7 +181,6 @@ def auto_key_foot(armature_object: Object, row: int, name: str) -> str:
     """Key an angle of a foot that was set, if Blender's auto-key is on.
 
     Args:
-        armature_object: The armature object.
         row: Place of the effector in the list.
         name: Of the angle, one of `FOOT_ANGLES`.
 

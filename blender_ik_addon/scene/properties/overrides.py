@@ -35,7 +35,6 @@ def remove_entries(
     """Remove the entries of bones, or all, from a list of the settings; return how many there were.
 
     Args:
-        armature_object: With the settings.
         name: Of the list, whose entries are called as their bones are.
         bones: Whose entries; None for all.
         what: What an entry says of a bone.

@@ -119,7 +119,6 @@ def solved_errors(
     """Return distances [m] and angles [rad] of effectors by the solver's own account, (F, E) each.
 
     Args:
-        plan: What was solved.
         errors: Of its tasks with a weight, (F, T) [rad] or in armature units.
         angular: Which are angles, (T,).
         scale: World metres to one armature unit, (F,).

@@ -41,9 +41,6 @@ def held_from_now(
     A pinned bone of which nobody has noted where it is held is held where it is, too.
 
     Args:
-        armature_object: The armature object.
-        effectors: All that take part.
-        depsgraph: Up to date.
         goes_on: Whether what has changed since the last solve belongs to what that was for: what follows
             stays held where it was before.
     """
@@ -128,11 +125,8 @@ def end_solve(
     """Note what a solve has come to, and bring targets of what follows to their bones; whether any moved.
 
     Args:
-        armature_object: The armature object, posed.
-        effectors: Those that were solved for.
         depsgraph: As the targets were read; the pose may be newer.
         bones: armature_from_joint as posed, (n, 4, 4) [m].
-        names: Names of the joints, (n,).
     """
     note_held(armature_object, effectors)
     matrix, _ = world_from_armature(armature_object.evaluated_get(depsgraph))

@@ -168,9 +168,7 @@ class TargetsAtFrame:
         """Go to the frame; nothing is moved yet.
 
         Args:
-            armature_object: The armature object.
             tracked: What the trail is of.
-            frame: Of the point.
             whole: Whether the whole pose is moved.
 
         Raises:

@@ -210,8 +210,6 @@ def sample_keys(armature_object: Object, sampled: Sampled, frames: Sequence[int]
     """Places at frames (F,) by keys alone, of what nothing else moves.
 
     Args:
-        armature_object: The armature object.
-        sampled: What is to be sampled.
         frames: Of the scene, (F,).
         curves: Of the armature object at these frames.
     """

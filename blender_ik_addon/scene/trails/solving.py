@@ -68,7 +68,6 @@ def is_solvable(armature_object: Object, bones: Iterable[str]) -> bool:
     """Whether the body can be solved at frames that are not shown: F-curves decide all else.
 
     Args:
-        armature_object: The armature object.
         bones: Those that are to be known.
     """
     animation: Any = armature_object.animation_data
@@ -84,11 +83,6 @@ def is_solvable(armature_object: Object, bones: Iterable[str]) -> bool:
 
 def solve_at(armature_object: Object, sampled: Sampled, frame: int) -> FloatArray:
     """Return heads and tails (b, 2, 3) [m] of bones at a frame, as Live poses them from the present pose.
-
-    Args:
-        armature_object: The armature object.
-        sampled: With the bones.
-        frame: Of the scene.
 
     Raises:
         IKError: Something cannot be solved there.

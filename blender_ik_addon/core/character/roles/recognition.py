@@ -94,7 +94,6 @@ def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
 
     Args:
         skeleton: Names, parents and rest matrices; nothing else of it is looked at.
-        hints: What else is known.
 
     Raises:
         IKError: The hints are about another skeleton.
