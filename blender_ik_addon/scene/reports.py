@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from ..core import messages
 from ..core.amounts import angle_text, length_text
 from ..core.engine.pops import Pop
+from ..core.errors import IKError
 from ..core.messages import Joined, Message, both, counted
 
 NAMES_SHOWN: Final = 5
@@ -27,6 +28,17 @@ def listed(names: Sequence[str]) -> Message:
 def all_reached(count: int) -> Message:
     """Write that all of some targets are reached."""
     return counted(count, "the target is reached", "all {count} targets are reached")
+
+
+def check_known(what: str, given: object, names: Sequence[str]) -> None:
+    """Refuse what is none of the names that there are (IKError); `what` is called so in the panel."""
+    if given not in names:
+        raise IKError(
+            "{what} cannot be {given!r}: there are {names}",
+            what=Message(what),
+            given=given,
+            names=", ".join(names),
+        )
 
 
 def notes_on_branches(pops: Iterable[Pop]) -> tuple[str, ...]:

@@ -222,7 +222,7 @@ def test_only_chosen_bones_and_channels_move(arm: Any):
         ({"bones": ["elbow"]}, "no bone or part of the body 'elbow'"),
         ({"bones": ["bone.001"], "channels": 'LOCATION'}, "none of the bones and channels"),
         ({"bones": 'SELECTED'}, "no bones are selected"),
-        ({"channels": 'SCALE'}, "no channels 'SCALE'"),
+        ({"channels": 'SCALE'}, "Channels cannot be 'SCALE'"),
     )
     for bad, words in wrong:
         for bone in arm.pose.bones:
@@ -282,8 +282,8 @@ def shared(arm: Any) -> None:
         (solo, {"to": 'STRIP'}, "is solo"),
         (shared, {"to": 'STRIP', "name": "Fix"}, "also moves other"),
         (lambda arm: bpy.data.actions.new("Walk"), {"to": 'NEW', "name": "Walk"}, "an action 'Walk' already"),
-        (lambda arm: None, {"to": 'HERE'}, "a bake cannot go to 'HERE': there are ACTION, NEW, STRIP"),
-        (lambda arm: None, {"to": 'STRIP', "blend": 'MIX'}, "there is no blend 'MIX'"),
+        (lambda arm: None, {"to": 'HERE'}, "Bake To cannot be 'HERE': there are ACTION, NEW, STRIP"),
+        (lambda arm: None, {"to": 'STRIP', "blend": 'MIX'}, "Blend cannot be 'MIX'"),
         (lambda arm: None, {"ease_in": -1}, "frames to ease are 0 or more"),
     ],
 )

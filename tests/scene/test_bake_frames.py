@@ -94,7 +94,7 @@ def test_each_range_is_baked_by_each_way(arm: Any, which: str, way: str):
         ("ACTION", "'arm' has no action with keys"),
         ("KEYS", "no keys of 'arm' or its targets are selected"),
         ("CUSTOM", "is empty: it starts at 9 and ends at 2"),
-        ("NONSENSE", "there is no range 'NONSENSE'"),
+        ("NONSENSE", "Range cannot be 'NONSENSE'"),
     ],
 )
 def test_a_range_that_is_not_there_is_refused_and_nothing_is_changed(arm: Any, which: str, words: str):

@@ -1363,7 +1363,7 @@ def wrong_uses(armature: Any, nothing: Any = None) -> dict[str, Callable[[], obj
     update()
     return {
         "'arm' has no bone 'nose'": lambda: posing.add_effector(armature, "nose"),
-        "no kind 'TURN'; there are POSITION, ORIENTATION, BOTH": lambda: posing.add_effector(
+        "Kind cannot be 'TURN': there are POSITION, ORIENTATION, BOTH": lambda: posing.add_effector(
             armature, "bone.000", kind='TURN'
         ),
         "its target 'child' depends on the armature": lambda: posing.add_effector(
@@ -1371,7 +1371,7 @@ def wrong_uses(armature: Any, nothing: Any = None) -> dict[str, Callable[[], obj
         ),
         "'arm' has 2 effectors, there is none at 2": lambda: posing.remove_effector(armature, 2),
         "'arm' has 2 effectors, there is none at -1": lambda: posing.make_target(armature, -1),
-        "effector 'nose': 'arm' has no bone 'nose'": lambda: posing.make_target(armature, 1),
+        "'arm' has no bone 'nose': choose": lambda: posing.make_target(armature, 1),
         "no armature object is given": lambda: posing.add_effector(nothing, "bone.000"),
         "'child' is of type EMPTY, not an armature": lambda: posing.remove_effector(child, 0),
     }

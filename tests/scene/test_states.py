@@ -395,7 +395,7 @@ def test_states_that_cannot_be_are_refused_and_change_nothing():
     effector(armature, "hips").target.keyframe_insert("location", frame=1)
     with pytest.raises(IKError, match="'hips' cannot follow: keys, drivers, constraints or a parent"):
         posing.set_state(armature, index, 'FOLLOW')
-    with pytest.raises(IKError, match="no state 'AWAY'; there are PIN, REACH, FOLLOW, OFF"):
+    with pytest.raises(IKError, match="State cannot be 'AWAY': there are PIN, REACH, FOLLOW, OFF"):
         posing.set_state(armature, index, 'AWAY')
     aim = posing.add_effector(armature, "head", kind='AIM')
     with pytest.raises(IKError, match="cannot follow, its kind does not say where its bone is"):

@@ -17,6 +17,7 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.errors import IKError
 from ...core.model.rotation import continuous_quats
+from ..reports import check_known
 from .fcurves import (
     Channel,
     ChannelKeys,
@@ -46,8 +47,7 @@ def check_strip(obj: Any, name: str, blend: str) -> None:
         IKError: The blend is none, the name is taken by a strip that Poise has not made or that has another
             blend, its action is linked or shared, or a track is solo.
     """
-    if blend not in BLENDS:
-        raise IKError("there is no blend {blend!r}: there are {names}", blend=blend, names=', '.join(BLENDS))
+    check_known("Blend", blend, BLENDS)
     if not name.strip():
         raise IKError("the strip to bake into needs a name")
     tracks: Any = () if obj.animation_data is None else obj.animation_data.nla_tracks

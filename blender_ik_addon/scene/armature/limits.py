@@ -22,7 +22,7 @@ from ...core.errors import IKError
 from ...core.messages import Message, both, counted, in_a_row, sentences
 from ...core.model.rotation import EULER_ORDERS, order_index
 from ..properties.joint_properties import STIFFEST, POISE_PG_joint
-from ..properties.naming import note_name
+from ..properties.naming import note_name, pose_bone
 from ..properties.overrides import remove_entries
 from ..properties.settings import check_editable, settings_of
 from ..translations import translated
@@ -197,7 +197,7 @@ def read_limits(armature_object: Object, bones: Iterable[str] | None = None) -> 
     done: list[str] = []
     notes: list[str] = []
     for name in [bone.name for bone in pose.bones] if bones is None else bones:
-        limits, source, said = _rig_limits(_pose_bone(armature_object, name))
+        limits, source, said = _rig_limits(pose_bone(armature_object, name))
         notes += said
         if source:
             if (known := joint_entries(armature_object).get(name)) is not None:
@@ -205,17 +205,6 @@ def read_limits(armature_object: Object, bones: Iterable[str] | None = None) -> 
             store_limits(armature_object, name, limits, source)
             done.append(name)
     return RigLimits(tuple(done), tuple(dict.fromkeys(notes)))
-
-
-def _pose_bone(armature_object: Object, name: str) -> PoseBone:
-    pose: Any = armature_object.pose
-    if name not in pose.bones:
-        raise IKError(
-            "{armature!r} has no bone {name!r}: choose one of its bones",
-            armature=armature_object.name,
-            name=name,
-        )
-    return pose.bones[name]
 
 
 def _rig_limits(bone: PoseBone) -> tuple[BoneLimits, str, list[str]]:
@@ -308,7 +297,7 @@ def own_limits(armature_object: Object, bone_name: str) -> POISE_PG_joint:
         IKError: The armature is linked, or has no such bone.
     """
     check_editable(armature_object)
-    bone = _pose_bone(armature_object, bone_name)
+    bone = pose_bone(armature_object, bone_name)
     if (entry := joint_entries(armature_object).get(bone_name)) is not None:
         return entry
     limits, source, _ = _rig_limits(bone)

@@ -14,7 +14,7 @@ from ..armature.armature import pose_bones_named
 from ..armature.role_table import read_character
 from ..compat import is_selected
 from ..properties.settings import CHANNELS_ITEMS
-from ..reports import listed
+from ..reports import check_known, listed
 from ..rig.rig import Rig
 
 CHANNELS: Final = tuple(item[0] for item in CHANNELS_ITEMS)
@@ -30,12 +30,7 @@ def restricted(rig: Rig, armature_object: Object, bones: str | Iterable[str], ch
     Raises:
         IKError: There is no such bone, part or channel, no bone is selected, or no effector is left.
     """
-    if channels not in CHANNELS:
-        raise IKError(
-            "there are no channels {channels!r}: there are {names}",
-            channels=channels,
-            names=', '.join(CHANNELS),
-        )
+    check_known("Channels", channels, CHANNELS)
     if (bones, channels) == ('ALL', 'BOTH'):
         return rig
     armature = rig.armature

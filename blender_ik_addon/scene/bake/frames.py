@@ -16,6 +16,7 @@ from ..animation.fcurves import own_curves, read_keys
 from ..effectors.contact_keys import contact_borders
 from ..effectors.effectors import targets_of
 from ..properties.settings import RANGE_ITEMS, settings_of
+from ..reports import check_known
 
 LAST_FRAME: Final = 1_048_574
 """Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
@@ -41,6 +42,7 @@ def bake_range(armature_object: Object, which: str | None = None) -> range:
     """
     settings, scene = settings_of(armature_object), bpy.context.scene
     which = settings.bake_range if which is None else which
+    check_known("Range", which, RANGES)
     name = armature_object.name
     if which == 'SCENE':
         start, end = scene.frame_start, scene.frame_end
@@ -64,10 +66,8 @@ def bake_range(armature_object: Object, which: str | None = None) -> range:
                 "another range",
                 name=name,
             )
-    elif which == 'CUSTOM':
-        start, end = settings.bake_start, settings.bake_end
     else:
-        raise IKError("there is no range {which!r}: there are {names}", which=which, names=', '.join(RANGES))
+        start, end = settings.bake_start, settings.bake_end
     if end < start:
         raise IKError(
             "the frame range of {name!r} is empty: it starts at {start} and ends at {end}. Set it in the "

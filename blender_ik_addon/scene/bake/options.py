@@ -10,6 +10,7 @@ from bpy.types import Object
 
 from ...core import IKError
 from ..properties.settings import TO_ITEMS, settings_of
+from ..reports import check_known
 from .frames import frames_of
 
 LEAST_STEP: Final = 0.02
@@ -130,10 +131,7 @@ class BakeOptions:
                 least=LEAST_STEP,
                 step=step,
             )
-        if self.to not in PLACES:
-            raise IKError(
-                "a bake cannot go to {place!r}: there are {names}", place=self.to, names=', '.join(PLACES)
-            )
+        check_known("Bake To", self.to, PLACES)
         if min(self.ease_in, self.ease_out) < 0:
             raise IKError(
                 "frames to ease are 0 or more, got {ease_in} and {ease_out}",

@@ -16,7 +16,6 @@ import numpy as np
 from bpy.types import Object
 
 from ...core.arrays import FloatArray
-from ...core.errors import IKError
 from ...core.messages import Joined, Message, counted, sentences
 from ..animation.fcurves import animated_channels, rotation_channel
 from ..armature.armature import check_armature
@@ -29,7 +28,7 @@ from ..effectors.transforms import rotation_of, rotations_of, set_rotation
 from ..kinds.kinds import AXES
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
-from ..reports import listed
+from ..reports import check_known, listed
 from .mirrored_keys import Image, PropertyKeys, mirror_images, obstacle_to_keys, write_keys_of
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
@@ -94,12 +93,7 @@ def mirror(
         IKError: The armature cannot be posed, or there is no such direction.
     """
     (check_present if targets else check_armature)(armature_object)
-    if direction not in DIRECTIONS:
-        raise IKError(
-            "there is no direction {direction!r} to mirror in; there are {names}",
-            direction=direction,
-            names=', '.join(DIRECTIONS),
-        )
+    check_known("Direction", direction, DIRECTIONS)
     body = Symmetry.read(armature_object, direction)
     notes: list[str] = []
     changed = _mirror_settings(armature_object, body, notes) if settings else ()

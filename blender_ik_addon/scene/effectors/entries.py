@@ -28,9 +28,10 @@ from ..armature.restoring import made_removed_on_error
 from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import KINDS, asked_of, staying_joints
 from ..properties.effector_properties import STATE_ITEMS, POISE_PG_effector
-from ..properties.naming import follow_names, note_name
+from ..properties.naming import follow_names, note_name, pose_bone
 from ..properties.overrides import only_own, prepare_override, refilled
 from ..properties.settings import settings_of
+from ..reports import check_known
 from .effectors import check_evaluated, is_led, is_taken, label_of, lacks_target, target_label, target_of
 from .feet import is_rolling, sole_of, unrolled
 from .masses import body_of
@@ -71,26 +72,14 @@ def add_effector(
         make_target: Whether to make an empty when no target is given, where the effector asks for nothing.
     """
     check_armature(armature_object)
-    pose: Any = armature_object.pose
-    if bone_name not in pose.bones:
-        raise IKError(
-            "{armature!r} has no bone {bone_name!r}: choose one of its bones",
-            armature=armature_object.name,
-            bone_name=bone_name,
-        )
-    if kind not in KINDS:
-        raise IKError(
-            "effector for {bone_name!r}: no kind {kind!r}; there are {names}",
-            bone_name=bone_name,
-            kind=kind,
-            names=', '.join(KINDS),
-        )
+    bone: Any = pose_bone(armature_object, bone_name)
+    check_known("Kind", kind, tuple(KINDS))
     if target is not None:
         check_independence(bone_name, target, armature_object)
     prepare_override(armature_object)  # an autosave asks no handler
     effectors = settings_of(armature_object).effectors
-    index, known = len(effectors), pose.bones[bone_name].poise_name
-    length = pose.bones[bone_name].length * armature_object.matrix_world.median_scale
+    index, known = len(effectors), bone.poise_name
+    length = bone.length * armature_object.matrix_world.median_scale
     try:
         with made_removed_on_error("objects"):
             note_name(armature_object, bone_name)
@@ -105,7 +94,7 @@ def add_effector(
     except BaseException:
         while len(effectors) > index:
             effectors.remove(len(effectors) - 1)
-        pose.bones[bone_name].poise_name = known
+        bone.poise_name = known
         raise
     return index
 
@@ -117,7 +106,7 @@ def free_name(entries: Iterable[POISE_PG_effector], wanted: str, own: POISE_PG_e
     return next(name for name in chain([wanted], numbered) if name not in names)
 
 
-def _entry_at(armature_object: Object, index: int) -> tuple[Any, str]:
+def entry_at(armature_object: Object, index: int) -> tuple[Any, str]:
     """Return an entry of the list and what it is called in messages (IKError: there is none)."""
     check_armature(armature_object)
     effectors = settings_of(armature_object).effectors
@@ -133,7 +122,7 @@ def _entry_at(armature_object: Object, index: int) -> tuple[Any, str]:
 
 def remove_effector(armature_object: Object, index: int) -> None:
     """Remove an effector, with its keys; its target stays in the scene (IKError: there is none there)."""
-    _, label = _entry_at(armature_object, index)
+    _, label = entry_at(armature_object, index)
     effectors = settings_of(armature_object).effectors
     kept = [number for number in range(len(effectors)) if number != index]
     with only_own(label, Message("disable it")):
@@ -144,8 +133,8 @@ def remove_effector(armature_object: Object, index: int) -> None:
 
 def move_effector(armature_object: Object, index: int, place: int) -> None:
     """Move an effector to another place in the list, with its keys (IKError: there is none at one)."""
-    _, label = _entry_at(armature_object, index)
-    _entry_at(armature_object, place)
+    _, label = entry_at(armature_object, index)
+    entry_at(armature_object, place)
     effectors = settings_of(armature_object).effectors
     order = list(range(len(effectors)))
     order.insert(place, order.pop(index))
@@ -159,7 +148,7 @@ def make_target(armature_object: Object, index: int) -> Object:
 
     Where one of several targets is enough, those that are there stay.
     """
-    entry, label = _entry_at(armature_object, index)
+    entry, label = entry_at(armature_object, index)
     kind = KINDS[entry.kind]
     if kind.target_use(entry) == 'NONE' and not (kind.pinnable and entry.pinned):
         raise IKError("{label} follows no target: it needs none", label=label)
@@ -192,7 +181,7 @@ def _fill_targets(armature_object: Object, entry: Any) -> Any:
 
 def add_choice(armature_object: Object, index: int, target: Object | None = None) -> Object:
     """Add one more target, of which one is enough, to an effector of the kind ONE_OF: an empty for None."""
-    entry, label = _entry_at(armature_object, index)
+    entry, label = entry_at(armature_object, index)
     if not KINDS[entry.kind].several:
         raise IKError("{label} follows one target: choose the kind One Of to give it several", label=label)
     if target is None:
@@ -204,7 +193,7 @@ def add_choice(armature_object: Object, index: int, target: Object | None = None
 
 def remove_choice(armature_object: Object, index: int, number: int) -> None:
     """Remove one of several targets from an effector, 0 is the first; the object stays in the scene."""
-    entry, label = _entry_at(armature_object, index)
+    entry, label = entry_at(armature_object, index)
     if not 0 <= number <= len(entry.others) or not len(entry.others):
         raise IKError(
             "{label} has {count} targets: there is none at {number} to be taken away",
@@ -228,15 +217,9 @@ def set_state(armature_object: Object, index: int, state: str) -> None:
     Pinned, or following, its bone is held where it is now, in the space of the armature, and its target comes
     to it, unless others say where that is. Without a target it gets one where it is to reach for one.
     """
-    entry, label = _entry_at(armature_object, index)
+    entry, label = entry_at(armature_object, index)
     kind = KINDS[entry.kind]
-    if state not in STATES:
-        raise IKError(
-            "{label}: no state {state!r}; there are {names}",
-            label=label,
-            state=state,
-            names=', '.join(STATES),
-        )
+    check_known("State", state, STATES)
     if state in {'PIN', 'FOLLOW'}:
         if not kind.pinnable:
             kinds = Joined(", ", [Message(own.item[0]) for own in KINDS.values() if own.pinnable])
@@ -278,14 +261,8 @@ def hold(armature_object: Object, entry: POISE_PG_effector, state: str) -> None:
         IKError: There is no such bone, or it is nowhere.
     """
     label = Message("effector {effector!r}", effector=entry.name or entry.bone)
-    matrix = _Shown(armature_object, label).posed(entry.bone)
-    if KINDS[entry.kind].orientation and np.isnan(orientations(matrix)).any():
-        raise IKError(
-            "{label}: bone {bone!r} is scaled to nothing, so it has no orientation to be held. Reset its "
-            "scale and its parents' (Alt S) first",
-            label=label,
-            bone=entry.bone,
-        )
+    bones = _Shown(armature_object, label)
+    matrix = (bones.oriented if KINDS[entry.kind].orientation else bones.posed)(entry.bone)
     entry.pin_matrix, entry.placed = tuple(unrolled(entry, matrix).ravel().tolist()), (0.0,) * 16
     entry.state = state
     taken = is_led if state == 'FOLLOW' else is_taken
@@ -298,7 +275,7 @@ def match_target(armature_object: Object, index: int, *, holds: bool = True) -> 
 
     With `holds` what is pinned or follows is held where its bone is now.
     """
-    entry, label = _entry_at(armature_object, index)
+    entry, label = entry_at(armature_object, index)
     kind, target = KINDS[entry.kind], target_of(entry)
     if holds and kind.pinnable and entry.state in {'PIN', 'FOLLOW'}:
         hold(armature_object, entry, entry.state)
@@ -318,14 +295,14 @@ def pin(armature_object: Object, index: int) -> None:
 
 def unpin(armature_object: Object, index: int) -> None:
     """Unpin the bone of an effector; without a target it gets one, or nothing could be solved."""
-    entry, _ = _entry_at(armature_object, index)
+    entry, _ = entry_at(armature_object, index)
     if entry.state == 'PIN':
         set_state(armature_object, index, 'REACH')
 
 
 def keep_orientation(armature_object: Object, index: int, keeps: bool) -> None:
     """Let an effector keep the orientation that its bone has now, or let it turn as it comes."""
-    entry, label = _entry_at(armature_object, index)
+    entry, label = entry_at(armature_object, index)
     if entry.kind not in {'POSITION', 'BOTH'}:
         kinds = " or ".join(KINDS[kind].item[0] for kind in ('POSITION', 'BOTH'))
         raise IKError(
@@ -336,14 +313,8 @@ def keep_orientation(armature_object: Object, index: int, keeps: bool) -> None:
     if keeps and entry.kind == 'POSITION':
         target = target_of(entry)
         if target is not None and target.is_editable and not is_taken(armature_object, entry):
-            bone = np.array(armature_object.matrix_world) @ _Shown(armature_object, label).posed(entry.bone)
-            if np.isnan(orientations(bone)).any():
-                raise IKError(
-                    "{label}: bone {bone!r} is scaled to nothing, so it has no orientation",
-                    label=label,
-                    bone=entry.bone,
-                )
-            turn_target(armature_object, target, bone)
+            bone = _Shown(armature_object, label).oriented(entry.bone)
+            turn_target(armature_object, target, np.array(armature_object.matrix_world) @ bone)
             if any(entry.placed):
                 note_place(entry)
     entry.kind = 'BOTH' if keeps else 'POSITION'
@@ -412,18 +383,12 @@ def _new_plane(armature_object: Object, height: float) -> Object:
 
 def store_pose(armature_object: Object, index: int) -> int:
     """Store the present pose as that near which the bones of an effector stay; return how many there are."""
-    entry, label = _entry_at(armature_object, index)
+    entry, label = entry_at(armature_object, index)
     if entry.kind != 'STAY':
         raise IKError("{label} stays near no pose: choose the kind Stay Near for it", label=label)
     armature = read_armature(armature_object)
     skeleton, pose = armature.skeleton, read_pose(armature_object, armature)
-    if entry.bone not in skeleton.names:
-        raise IKError(
-            "{label}: {armature!r} has no bone {bone!r}: choose its bone",
-            label=label,
-            armature=armature_object.name,
-            bone=entry.bone,
-        )
+    pose_bone(armature_object, entry.bone)
     joints = staying_joints(skeleton, entry.bone, entry.stay_scope == 'BODY')
     quaternions = quat_from_matrix(matrix_from_euler(pose.rotation[joints], skeleton.orders[joints]))
     bones = refilled(entry.stored, len(joints))
@@ -446,14 +411,7 @@ class _Shown:
 
     def posed(self, name: str) -> FloatArray:
         """armature_from_bone, (4, 4) [m] (IKError: the bone is missing or nowhere)."""
-        if name not in self._posed.pose.bones:
-            raise IKError(
-                "{label}: {object!r} has no bone {name!r}",
-                label=self._label,
-                object=self._object.name,
-                name=name,
-            )
-        matrix = np.array(self._posed.pose.bones[name].matrix)
+        matrix = np.array(pose_bone(self._posed, name).matrix)
         if not np.isfinite(matrix).all():
             raise IKError(
                 "{label}: the place of bone {name!r} is not a number. Look at its drivers, constraints and "
@@ -462,6 +420,17 @@ class _Shown:
                 name=name,
             )
         return matrix
+
+    def oriented(self, name: str) -> FloatArray:
+        """The same of a bone that has an orientation (IKError: it is scaled to nothing)."""
+        if np.isnan(orientations(self.shown(name))).any():
+            raise IKError(
+                "{label}: bone {bone!r} is scaled to nothing, so it has no orientation. Reset its scale and "
+                "its parents' (Alt S) first",
+                label=self._label,
+                bone=name,
+            )
+        return self.posed(name)
 
     def shown(self, name: str) -> FloatArray:
         return np.array(self._posed.matrix_world) @ self.posed(name)
@@ -487,15 +456,8 @@ def _new_target(armature_object: Object, entry: POISE_PG_effector, number: int) 
     name, kind = entry.name or entry.bone, asked_of(entry)
     label = Message("effector {effector!r}", effector=name)
     bones = _Shown(armature_object, label)
+    bones.oriented(entry.bone)  # or a target could not be turned as it is
     world_from_bone = bones.shown(entry.bone)
-    if not np.isfinite(world_from_bone).all() or np.linalg.matrix_rank(world_from_bone) < 4:
-        raise IKError(
-            "{label}: bone {bone!r} of {armature!r} is scaled to nothing, so a target cannot be "
-            "turned as it is. Reset its scale and its parents' (Alt S) first",
-            label=label,
-            bone=entry.bone,
-            armature=armature_object.name,
-        )
     place = kind.new_target(entry, bones) + world_from_bone[:3, 0] * (number * bones.length(entry.bone))
     empty: Any = bpy.data.objects.new(f"{armature_object.name} {name}", None)
     empty.empty_display_type = kind.display

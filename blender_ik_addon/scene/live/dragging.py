@@ -46,6 +46,7 @@ from ..effectors.feet import unrolled
 from ..effectors.transforms import bring_target, carried_task, carriers, coming_along
 from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import Effector, Rank
+from ..properties.naming import pose_bone
 from ..properties.settings import settings_of, solver_options
 from ..rig.keying import auto_key
 from ..rig.reports import DRAGGED, measured_report, show
@@ -97,7 +98,7 @@ class Drag:
         self._point = np.array(point, dtype=np.float64)
         self._armature, effectors = _read(armature_object, depsgraph)
         self._effectors = tuple(effectors)
-        joint = self._joint(bone, armature_object.name)
+        joint = self._armature.skeleton.index(pose_bone(armature_object, bone).name)
         posed = armature_object.evaluated_get(depsgraph)
         self._world_from_armature, self._scale = world_from_armature(posed)
         self._start = self._written = read_pose(armature_object, self._armature, depsgraph=depsgraph)
@@ -247,7 +248,7 @@ class Drag:
 
     def pin(self, bone: str) -> bool:
         """Hold a bone where it is now, strictly, or let it go if it holds; whether it holds now."""
-        joint = self._joint(bone, self.object().name)
+        joint = self._armature.skeleton.index(pose_bone(self.object(), bone).name)
         if bone == self.bone:
             raise IKError("{bone!r} is being dragged: let it go to pin it", bone=bone)
         others = [anchor for anchor in self._anchors if anchor.bone != bone]
@@ -297,12 +298,6 @@ class Drag:
             self._before.restore(armature_object)
 
     # Tasks
-
-    def _joint(self, bone: str, of: str) -> int:
-        """Index of a bone of the armature of that name; an IKError where there is none."""
-        if bone not in self._armature.skeleton.names:
-            raise IKError("{of!r} has no bone {bone!r}: choose one of its bones", of=of, bone=bone)
-        return self._armature.skeleton.index(bone)
 
     def _place_of(self, matrices: FloatArray) -> FloatArray:
         """The grabbed point in armature space, (3,) [m]."""

@@ -15,12 +15,11 @@ from bpy.types import Object
 
 from ...core import IKError
 from ...core.arrays import FloatArray
-from ...core.messages import counted
+from ...core.messages import Message, counted
 from ..animation.fcurves import (
     Channel,
     assign_keys,
     insert_keys,
-    is_locked,
     is_muted,
     own_curves,
     read_keys,
@@ -32,7 +31,7 @@ from ..armature.rotation_modes import rotations_in
 from ..effectors.effectors import check_present, label_of, target_of
 from ..effectors.transforms import rotations_of
 from ..properties.settings import settings_of
-from .snapping import MatchReport, able_targets, channels_that_count, put_back_on_error
+from .snapping import MatchReport, able_targets, channels_that_count, put_back_on_error, unkeyable
 
 CORRECTION: Final = "Correction"
 """Name of the group of F-curves."""
@@ -182,17 +181,9 @@ def _corrected(
             armature=armature_object.name,
         )
     curves = list(_curves(armature_object, rows))
-    for target, _channel, curve in curves:
-        if not curve.id_data.is_editable:
-            raise IKError(
-                "the action of the target {target!r} is linked from another file: make it local",
-                target=target.name,
-            )
-        if is_locked(curve):
-            raise IKError(
-                "F-curves of the target {target!r} are locked: unlock them in the Graph Editor",
-                target=target.name,
-            )
+    for target, (path, _), _curve in curves:
+        if why := unkeyable(target, [path], Message("target {target!r}", target=target.name)):
+            raise IKError(why)
     return rows, curves
 
 

@@ -37,7 +37,7 @@ from ..armature.restoring import (
 from ..bake.frames import checked_frames
 from ..character.preferring import beyond_limits, prefer_present_pose
 from ..effectors.effectors import check_present, label_of, lacks_target, present_state, target_of
-from ..effectors.entries import match_target
+from ..effectors.entries import entry_at, match_target
 from ..effectors.feet import foot_path, is_rolling
 from ..effectors.transforms import depth, rotation_of, set_rotation
 from ..kinds.kinds import KINDS
@@ -171,7 +171,7 @@ def _key_angles(armature_object: Object, row: int, names: Iterable[str], options
     """Key angles of a foot, all but those with drivers; say what keeps them from it, or nothing."""
     driven = {path for path, _ in driven_channels(armature_object)}
     paths = [path for name in names if (path := foot_path(row, name)) not in driven]
-    why = _unkeyable(armature_object, paths, Message("its roll, bank and pivots"))
+    why = unkeyable(armature_object, paths, Message("its roll, bank and pivots"))
     if not why:
         key_values(armature_object, paths, FEET, options)
     return why
@@ -235,15 +235,9 @@ def able_targets(
         IKError: There is none.
     """
     entries: Any = settings_of(armature_object).effectors
-    every = range(len(entries))
-    meant = list(every) if effectors is None else list(dict.fromkeys(effectors))
-    if outside := [row for row in meant if row not in every]:
-        raise IKError(
-            "{armature!r} has {count} effectors, there is none at {outside}",
-            armature=armature_object.name,
-            count=len(entries),
-            outside=outside[0],
-        )
+    meant = list(range(len(entries)) if effectors is None else dict.fromkeys(effectors))
+    for row in meant:
+        entry_at(armature_object, row)  # refuses what is not there
     able, notes = list[int](), list[str]()
     for row in meant:
         entry, kind = entries[row], KINDS[entries[row].kind]
@@ -322,10 +316,10 @@ def obstacle_of(armature_object: Object, entry: Any, *, moved: bool, keyed: bool
     if any(path in paths for path, _ in driven_channels(target)):
         return Message("{name} is moved by drivers; remove these", name=name)
     own = Message("target {target!r}", target=target.name)
-    return _unkeyable(target, paths, own) if keyed else ""
+    return unkeyable(target, paths, own) if keyed else ""
 
 
-def _unkeyable(owner: Object, paths: Sequence[str], name: str) -> str:
+def unkeyable(owner: Object, paths: Sequence[str], name: str) -> str:
     """Say what keeps properties of an object from being keyed, and what to do; or nothing."""
     if any(path in paths and is_locked(curve) for (path, _), curve in own_curves(owner).items()):
         return Message("F-curves of {name} are locked; unlock them in the Graph Editor", name=name)

@@ -12,6 +12,7 @@ from typing import Any
 
 from bpy.types import Object, PoseBone
 
+from ...core.errors import IKError
 from .declared import text
 from .effector_properties import FURTHER_BONES
 from .settings import settings_of
@@ -32,6 +33,18 @@ def follow_names(armature_object: Object) -> None:
         data: Any = of.data
         if not data.is_editmode:
             _follow(of, own)
+
+
+def pose_bone(armature_object: Object, name: str) -> PoseBone:
+    """Return a bone by its name, for use within one call only (IKError: there is none)."""
+    pose: Any = armature_object.pose
+    if pose is None or name not in pose.bones:
+        raise IKError(
+            "{armature!r} has no bone {name!r}: choose one of its bones",
+            armature=armature_object.name,
+            name=name,
+        )
+    return pose.bones[name]
 
 
 def note_name(armature_object: Object, bone_name: str) -> None:
