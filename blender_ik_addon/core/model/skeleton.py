@@ -8,6 +8,7 @@ those channels, so what is limited is what is keyed. Scale is part of a pose but
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -118,7 +119,7 @@ class Skeleton:
 
     def _check(self) -> None:
         """Raise `IKError`, with the names of the joints, where the arrays are no skeleton."""
-        duplicates = sorted({name for name in self.names if self.names.count(name) > 1})
+        duplicates = sorted(name for name, count in Counter(self.names).items() if count > 1)
         if duplicates:
             raise IKError(
                 "joint names must be unique; these occur more than once: {names}", names=', '.join(duplicates)

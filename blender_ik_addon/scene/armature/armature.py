@@ -29,8 +29,8 @@ from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
 from ..animation.fcurves import animated_channels, driven_channels
 from ..kinds.frame_data import NO_SCALE
 from ..properties.settings import check_editable
-from .limits import joint_entries, keeps_inside, limits_of
-from .rotation_modes import RotationLocks, far_orders, matrices_of
+from .limits import joint_entries, keeps_inside, limits_of_all
+from .rotation_modes import far_orders, locks_of_all, matrices_of
 
 SCALE_TOLERANCE: Final = 1e-4
 """Largest unevenness or shear of the object [1] that is still taken for rounding: 0.2 mm on two metres."""
@@ -62,6 +62,11 @@ class Armature:
     def in_four(self) -> BoolArray:
         """Which bones are turned by a quaternion or axis and angle, (n,)."""
         return ~np.isin(self.rotation_modes, EULER_ORDERS)
+
+    @cached_property
+    def is_driven(self) -> BoolArray:
+        """Which bones constraints or drivers pose, (n,)."""
+        return np.array([name in self.driven_by for name in self.skeleton.names], dtype=np.bool_)
 
     @property
     def driven(self) -> frozenset[str]:
@@ -103,27 +108,28 @@ def read_armature(armature_object: Object, *, move_root: bool = True) -> Armatur
     pose_bones = pose_bones_named(armature_object, names)
     driven_by = driven_bones(armature_object)
     steady = steady_bones(armature_object) & driven_by.keys()
-    entries = joint_entries(armature_object)
-    limits = [limits_of(bone, entries.get(bone.name)) for bone in pose_bones]
+    limits = limits_of_all(armature_object, pose_bones)
+    own = [bone for bone in pose_bones if bone.name not in driven_by]
+    locks = dict(zip((bone.name for bone in own), locks_of_all(armature_object, own), strict=True))
     n = len(names)
     written, free = np.zeros((n, 7), dtype=np.bool_), np.zeros((n, CHANNELS), dtype=np.bool_)
     lower, upper = np.full((n, CHANNELS), -np.inf), np.full((n, CHANNELS), np.inf)
     stiffness, preferred = np.zeros((2, n, CHANNELS))
-    for joint, (bone, own) in enumerate(zip(pose_bones, limits, strict=True)):
-        if bone.name not in driven_by and not own.is_held:
-            locks = RotationLocks.of(bone)
-            free[joint, 3:], written[joint, 3:] = locks.free, locks.written
-            if move_root and (parents[joint] < 0 or (own.may_move and not bone.bone.use_connect)):
+    lower[:, 3:], upper[:, 3:] = [limit.lower for limit in limits], [limit.upper for limit in limits]
+    stiffness[:, 3:] = [limit.stiffness for limit in limits]
+    preferred[:, 3:] = [limit.preferred for limit in limits]
+    for joint, (bone, limit) in enumerate(zip(pose_bones, limits, strict=True)):
+        if names[joint] in locks and not limit.is_held:
+            free[joint, 3:], written[joint, 3:] = locks[names[joint]].free, locks[names[joint]].written
+            if move_root and (parents[joint] < 0 or (limit.may_move and not bone.bone.use_connect)):
                 free[joint, :3] = written[joint, :3] = ~np.array(bone.lock_location)
-        lower[joint, 3:], upper[joint, 3:], stiffness[joint, 3:] = own.lower, own.upper, own.stiffness
-        preferred[joint, 3:] = own.preferred
-        if free[joint, :3].any():
-            preferred[joint] = np.nan  # wherever the figure has gone and faces is as good as its rest
+    # Wherever the figure has gone and faces is as good as its rest.
+    preferred[free[:, :3].any(axis=1)] = np.nan
     skeleton = Skeleton(
         names=names,
         parents=np.array(parents, dtype=np.int64),
         rest=_rest_matrices(data.bones, parents),
-        orders=_orders(pose_bones, [own.order for own in limits]),
+        orders=_orders(pose_bones, [limit.order for limit in limits]),
         free=free,
         lower=lower,
         upper=upper,
@@ -278,14 +284,16 @@ def _keeps_turned(bone: PoseBone, constraint: Any, armature_object: Object) -> b
     That is anything outside of the body, and bones above the bone's parent: a head that stays upright by
     the torso (Rigify) turns with that, and not with the spine between them.
     """
+    if constraint.type not in _TURNING | _TURNING_IN_SPACE:
+        return False
     if not constraint.is_valid or constraint.mute or constraint.influence < 0.5:
         return False
     own = [constraint, *getattr(constraint, "targets", ())]
     inside = [target.subtarget for target in own if getattr(target, "target", None) == armature_object]
     if inside and not {ancestor.name for ancestor in bone.parent_recursive[1:]}.issuperset(inside):
         return False  # it moves itself
-    if constraint.type not in _TURNING_IN_SPACE:
-        return constraint.type in _TURNING
+    if constraint.type in _TURNING:
+        return True
     whole = all(getattr(constraint, f"use_{axis}", True) for axis in "xyz")
     return (
         constraint.owner_space in {'WORLD', 'POSE', 'CUSTOM'} and constraint.mix_mode == 'REPLACE' and whole

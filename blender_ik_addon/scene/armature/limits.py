@@ -11,6 +11,7 @@ is solved stays inside: its bone does not count as driven by it.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +27,7 @@ from ..properties.naming import note_name, pose_bone
 from ..properties.overrides import remove_entries
 from ..properties.settings import check_editable, settings_of
 from ..translations import translated
+from .rotation_modes import unset_in
 
 SAME: Final = 1e-5
 """Difference [rad] up to which limits are the same: Blender stores them in single precision."""
@@ -111,6 +113,27 @@ def limits_of(bone: PoseBone, entry: POISE_PG_joint | None) -> BoneLimits:
         is_held=entry.is_held,
         may_move=entry.may_move,
     )
+
+
+_IK_LIMITS: Final = tuple(f"{name}_{axis}" for name in ("use_ik_limit", "ik_stiffness") for axis in "xyz")
+
+
+def limits_of_all(armature_object: Object, bones: Iterable[PoseBone]) -> list[BoneLimits]:
+    """Return those of all bones, in this order; in bulk, as most have none (IKError: as `limits_of`)."""
+    pose: Any = armature_object.pose
+    entries, loose = joint_entries(armature_object), unset_in(pose.bones, _IK_LIMITS)
+    return [
+        _no_limits(bone.rotation_mode)
+        if bone.name in loose and bone.name not in entries
+        else limits_of(bone, entries.get(bone.name))
+        for bone in bones
+    ]
+
+
+@lru_cache
+def _no_limits(rotation_mode: str) -> BoneLimits:
+    order = order_index(rotation_mode) if rotation_mode in EULER_ORDERS else None
+    return BoneLimits(np.full(3, -np.inf), np.full(3, np.inf), np.zeros(3), np.zeros(3), order)
 
 
 def _ik_limits(bone: PoseBone) -> BoneLimits:

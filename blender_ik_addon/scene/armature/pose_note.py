@@ -35,15 +35,20 @@ FIRST: Final[Mapping[str, int]] = {
 
 _COLUMNS: Final = 17
 
+PROPERTIES: Final[Mapping[str, slice]] = {
+    name: slice(*ends) for name, ends in zip(FIRST, pairwise([*FIRST.values(), _COLUMNS]), strict=True)
+}
+"""Columns of each property."""
+
 
 def raw_channels(armature_object: Object) -> RawChannels:
     """Read them."""
     bones: Any = () if armature_object.pose is None else armature_object.pose.bones
     channels = np.empty((len(bones), _COLUMNS), dtype=np.float32)
-    for name, (first, end) in zip(FIRST, pairwise([*FIRST.values(), _COLUMNS]), strict=True):
-        buffer: Any = np.empty((len(bones), end - first), dtype=np.float32)
+    for name, columns in PROPERTIES.items():
+        buffer: Any = np.empty((len(bones), columns.stop - columns.start), dtype=np.float32)
         bones.foreach_get(name, buffer.reshape(-1))
-        channels[:, first:end] = buffer
+        channels[:, columns] = buffer
     return channels
 
 

@@ -6,15 +6,16 @@ kinematics of a pose that was read equals `PoseBone.matrix` on the evaluated obj
 its own rotation mode, by the representation that is nearest to what it has.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import bpy
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ...core.arrays import BoolArray, FloatArray, IntArray
+from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ...core.errors import IKError
 from ...core.model.kinematics import orthogonalized, parent_transform
 from ...core.model.rotation import euler_within, matrix_from_euler
@@ -28,6 +29,9 @@ from .rotation_modes import bone_rotations, matrices_of
 SHEAR_TOLERANCE: Final = 1e-4
 """Cosine between two axes of a bone [1] up to which shear is taken for rounding."""
 
+FLAT: Final = 1e-6
+"""Volume between three axes, in the product of their lengths [1], up to which they are nearly in a plane."""
+
 
 def read_pose(
     armature_object: Object,
@@ -35,7 +39,7 @@ def read_pose(
     *,
     reference: Pose | None = None,
     depsgraph: Depsgraph | None = None,
-    bones: Collection[str] | None = None,
+    bones: frozenset[str] | None = None,
 ) -> Pose:
     """Read the present pose, one frame, in the skeleton's rotation orders.
 
@@ -43,8 +47,8 @@ def read_pose(
         reference: Angles of quaternion, axis-angle and driven bones are those inside the limits, if there are
             any, and of these the nearest to this pose; by default to no rotation.
         depsgraph: Where driven bones are evaluated; by default that of the context.
-        bones: Those whose poses matter, by default all: other driven bones are read as their own channels
-            say, which takes less time.
+        bones: Those whose poses matter, with all above them, by default all. Others that are driven, or in
+            quaternion or axis-angle mode, have their Euler angles, unused as these are: it takes less time.
 
     Raises:
         IKError: Bones or their rotation modes are not those of `armature` any more, or a channel of one is
@@ -72,7 +76,7 @@ class RawPose:
         armature: Armature,
         *,
         depsgraph: Depsgraph | None = None,
-        bones: Collection[str] | None = None,
+        bones: frozenset[str] | None = None,
     ) -> "RawPose":
         """Read one frame (arguments and IKError: as `read_pose`)."""
         pose_bones, order = _unchanged(armature_object, armature)
@@ -91,10 +95,15 @@ class RawPose:
         )
 
 
-def _decided(armature: Armature, bones: Collection[str] | None) -> IntArray:
+def _decided(armature: Armature, bones: frozenset[str] | None) -> IntArray:
     """The joints (k,) that are driven, of some bones."""
-    names = [name for name in armature.driven_by if bones is None or name in bones]
-    return np.array([armature.skeleton.index(name) for name in names], dtype=np.int64)
+    return np.flatnonzero(armature.is_driven & _matter(armature.skeleton.names, bones))
+
+
+@lru_cache(maxsize=16)
+def _matter(names: tuple[str, ...], bones: frozenset[str] | None) -> BoolArray:
+    """Which of some bones are among others, (n,); all where these are None."""
+    return frozen([bones is None or name in bones for name in names], np.bool_)
 
 
 def poses_of(
@@ -102,7 +111,7 @@ def poses_of(
     raws: Sequence[RawPose],
     *,
     reference: Pose | None = None,
-    bones: Collection[str] | None = None,
+    bones: frozenset[str] | None = None,
 ) -> Pose:
     """Return the poses of frames that were read, (F, n), in the skeleton's rotation orders.
 
@@ -114,7 +123,7 @@ def poses_of(
     channels[:, armature.connected, :3] = 0.0  # Blender leaves the location of a connected bone out
     lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
     near = np.clip(0.0, lower, upper) if reference is None else reference.rotation
-    four = np.flatnonzero(armature.in_four)
+    four = np.flatnonzero(armature.in_four & _matter(skeleton.names, bones))
     if len(four):
         turns = np.stack([raw.turns for raw in raws])[:, four].reshape(-1, 8)
         modes = [armature.rotation_modes[joint] for joint in four.tolist()] * frames
@@ -201,21 +210,18 @@ def decided_channels(
 def _unchanged(armature_object: Object, armature: Armature) -> tuple[Any, IntArray]:
     """Return the pose bones, and where in them each joint is (IKError: bones or rotation modes changed)."""
     pose_bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-    own, names = pose_bones.keys() if pose_bones else [], armature.skeleton.names
-    if changed := sorted(set(own) ^ set(names)):
+    own, names = tuple(pose_bones.keys()) if pose_bones else (), armature.skeleton.names
+    order = _order(own, names)
+    if order is None:
         raise IKError(
             "the bones of {armature!r} have changed since they were read ({changed}): read the "
             "armature again",
             armature=armature_object.name,
-            changed=listed(changed),
+            changed=listed(sorted(set(own) ^ set(names))),
         )
-    order = _order(own, names)
     modes = np.empty(len(names), dtype=np.int32)
     pose_bones.foreach_get("rotation_mode", modes)
-    kinds: Any = bpy.types.PoseBone.bl_rna.properties["rotation_mode"]
-    numbers = {kind.identifier: kind.value for kind in kinds.enum_items}
-    was = np.array([numbers[mode] for mode in armature.rotation_modes])
-    for joint in np.flatnonzero(modes[order] != was)[:1].tolist():
+    for joint in np.flatnonzero(modes[order] != _mode_numbers(armature.rotation_modes))[:1].tolist():
         raise IKError(
             "bone {names!r} of {armature!r} has rotation mode {rotation_mode} now, it was read as "
             "{rotation_modes}: read the armature again",
@@ -227,10 +233,21 @@ def _unchanged(armature_object: Object, armature: Armature) -> tuple[Any, IntArr
     return pose_bones, order
 
 
-def _order(own: Sequence[str], names: Sequence[str]) -> IntArray:
-    """Where in the pose bones (n,) those with given names are, (n,)."""
+@lru_cache(maxsize=16)
+def _order(own: tuple[str, ...], names: tuple[str, ...]) -> IntArray | None:
+    """Where in the pose bones (n,) those with given names are, (n,); None: they are others."""
     rows = {name: row for row, name in enumerate(own)}
-    return np.array([rows[name] for name in names], dtype=np.int64)
+    if rows.keys() != set(names):
+        return None
+    return frozen([rows[name] for name in names], np.int64)
+
+
+@lru_cache(maxsize=16)
+def _mode_numbers(modes: tuple[str, ...]) -> IntArray:
+    """Rotation modes (n,) as Blender's buffers have them."""
+    kinds: Any = bpy.types.PoseBone.bl_rna.properties["rotation_mode"]
+    numbers = {kind.identifier: kind.value for kind in kinds.enum_items}
+    return frozen([numbers[mode] for mode in modes], np.int64)
 
 
 def _shown_matrices(armature_object: Object, armature: Armature, depsgraph: Depsgraph | None) -> FloatArray:
@@ -247,7 +264,12 @@ def _shown_matrices(armature_object: Object, armature: Armature, depsgraph: Deps
 def evaluated_matrices(evaluated_object: Object, armature: Armature) -> FloatArray:
     """Read `PoseBone.matrix` of every joint of an evaluated armature object, (n, 4, 4) [m]."""
     pose: Any = evaluated_object.pose
-    order = _order(pose.bones.keys(), armature.skeleton.names)
+    order = _order(tuple(pose.bones.keys()), armature.skeleton.names)
+    if order is None:
+        raise IKError(
+            "the bones of {armature!r} have changed since they were read: read the armature again",
+            armature=armature.object_name,
+        )
     return np.swapaxes(read_all(pose.bones, "matrix", 4, 4)[order], 1, 2)  # column-major
 
 
@@ -263,9 +285,19 @@ def _own_transforms(skeleton: Skeleton, shown: FloatArray, joints: IntArray) -> 
         given = parent_transform(skeleton, joints[rows], None if root else above[rows])
         linear[rows], origin[rows] = given.linear, given.origin
         translation_axes[rows], post_scale[rows] = given.translation, given.post_scale
-    translation = np.linalg.pinv(translation_axes) @ (posed[:, :3, 3] - origin)[..., None]
+    translation = _inverse(translation_axes) @ (posed[:, :3, 3] - origin)[..., None]
     post_scale[np.abs(post_scale) <= NO_SCALE] = 1.0
-    return translation[..., 0], np.linalg.pinv(linear) @ (posed[:, :3, :3] / post_scale[:, None, :])
+    return translation[..., 0], _inverse(linear) @ (posed[:, :3, :3] / post_scale[:, None, :])
+
+
+def _inverse(linear: FloatArray) -> FloatArray:
+    """Inverses of matrices (k, 3, 3); pseudo-inverses, which take longer, of those that are nearly flat."""
+    size = np.linalg.norm(linear, axis=1).prod(axis=1)
+    flat = ~(np.abs(np.linalg.det(linear)) > FLAT * size)
+    inverse = np.linalg.inv(np.where(flat[:, None, None], np.eye(3), linear))
+    if flat.any():
+        inverse[flat] = np.linalg.pinv(linear[flat])
+    return inverse
 
 
 def _rotation_part(linear: FloatArray) -> tuple[FloatArray, BoolArray]:

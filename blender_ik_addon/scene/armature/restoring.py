@@ -15,7 +15,6 @@ import numpy as np
 
 from ...core.errors import IKError
 from ..animation.fcurves import (
-    OWN_CHANNELS,
     Channel,
     CurveState,
     ensure_channelbag,
@@ -26,7 +25,7 @@ from ..animation.fcurves import (
 )
 from ..properties.settings import settings_of
 from .armature import pose_bones_named
-from .pose_note import PoseNote
+from .pose_note import PROPERTIES, PoseNote, RawChannels, raw_channels
 
 
 def block_with_uid(collection: Any, uid: int) -> Any:
@@ -45,29 +44,37 @@ class PoseSnapshot:
     """Every channel of some bones, also of those without animation, and by whom the pose is."""
 
     rotation_modes: Mapping[str, Any]
-    values: Mapping[str, tuple[tuple[float, ...], ...]]
-    """Bone -> location, Euler angles, quaternion, axis-angle and scale."""
+    """Of each bone by its name."""
+    channels: RawChannels
+    """Their channels as Blender holds them, (k, 17)."""
     note: PoseNote
 
     @classmethod
     def take(cls, armature_object: bpy.types.Object, bones: Iterable[str] | None = None) -> "PoseSnapshot":
         """Note the channels of the named bones, or of all."""
-        if bones is None:
-            bones = [bone.name for bone in armature_object.pose.bones] if armature_object.pose else []
-        found = pose_bones_named(armature_object, bones)
-        return cls(
-            {bone.name: bone.rotation_mode for bone in found},
-            {bone.name: tuple(tuple(getattr(bone, name)) for name in OWN_CHANNELS) for bone in found},
-            PoseNote.of(armature_object),
-        )
+        pose: Any = armature_object.pose
+        rows = {bone.name: row for row, bone in enumerate(pose.bones)} if pose else {}
+        found = pose_bones_named(armature_object, rows if bones is None else bones)
+        modes = {bone.name: bone.rotation_mode for bone in found}
+        channels = raw_channels(armature_object)[[rows[name] for name in modes]]
+        return cls(modes, channels, PoseNote.of(armature_object))
+
+    def others(self, now: "PoseSnapshot") -> list[str]:
+        """Name the bones whose channels are others in a later snapshot of the same bones, to the bit."""
+        differ = (self.channels.view(np.uint32) != now.channels.view(np.uint32)).any(axis=1)
+        return [bone for bone, other in zip(self.rotation_modes, differ.tolist(), strict=True) if other]
 
     def restore(self, armature_object: bpy.types.Object) -> None:
         """Put the channels back (IKError: a bone is not there any more; nothing is changed then)."""
-        for bone in pose_bones_named(armature_object, self.values):
+        for bone in pose_bones_named(armature_object, self.rotation_modes):
             if bone.rotation_mode != self.rotation_modes[bone.name]:
-                bone.rotation_mode = self.rotation_modes[bone.name]  # converts, so the values come after it
-            for name, values in zip(OWN_CHANNELS, self.values[bone.name], strict=True):
-                setattr(bone, name, values)
+                bone.rotation_mode = self.rotation_modes[bone.name]  # converts, so the channels come after it
+        values = dict(zip(self.rotation_modes, self.channels.tolist(), strict=True))
+        now = PoseSnapshot.take(armature_object, self.rotation_modes)
+        # One by one, so that Blender evaluates what has changed; of large rigs most has not.
+        for bone in pose_bones_named(armature_object, self.others(now)):
+            for name, columns in PROPERTIES.items():
+                setattr(bone, name, values[bone.name][columns])
         self.note.restore(armature_object)
 
 

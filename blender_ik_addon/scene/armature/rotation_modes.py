@@ -6,12 +6,13 @@ rotation away from gimbal lock. Locks are on components of the bone's own mode; 
 that axis is the joint's one free angle.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+import bpy
 import numpy as np
-from bpy.types import PoseBone
+from bpy.types import Object, PoseBone
 
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.model.rotation import (
@@ -103,6 +104,35 @@ class RotationLocks:
             return cls(free, np.concatenate([[free.any()], free]))
         nothing = np.zeros(4, dtype=np.bool_)
         return cls(nothing[1:], nothing, unsolvable=not locked.all())
+
+
+_LOCKS: Final = ("lock_rotation", "lock_rotation_w", "lock_ik_x", "lock_ik_y", "lock_ik_z")
+
+
+def locks_of_all(armature_object: Object, bones: Iterable[PoseBone]) -> list[RotationLocks]:
+    """Return the locks of all bones, in this order; in bulk, as most have none."""
+    pose: Any = armature_object.pose
+    loose, free = unset_in(pose.bones, _LOCKS), np.ones(3, dtype=np.bool_)
+    in_euler, in_four = (RotationLocks(free, np.array([four, True, True, True])) for four in (False, True))
+    return [
+        (in_euler if bone.rotation_mode in EULER_ORDERS else in_four)
+        if bone.name in loose
+        else RotationLocks.of(bone)
+        for bone in bones
+    ]
+
+
+def unset_in(bones: Any, properties: Iterable[str]) -> frozenset[str]:
+    """Name the bones of a collection of which none of some switches and numbers is set."""
+    found = np.zeros(len(bones), dtype=np.bool_)
+    for name in properties:
+        kind: Any = bpy.types.PoseBone.bl_rna.properties[name]
+        buffer: Any = np.empty(
+            (len(bones), max(1, kind.array_length)), dtype=np.bool_ if kind.type == 'BOOLEAN' else np.float32
+        )
+        bones.foreach_get(name, buffer.reshape(-1))
+        found |= buffer.any(axis=1)
+    return frozenset(name for name, own in zip(bones.keys(), found.tolist(), strict=True) if not own)
 
 
 def bone_rotations(

@@ -266,8 +266,7 @@ class Drag:
 
     def changed(self) -> list[str]:
         """Names of the bones whose channels are others than when it was begun."""
-        now = PoseSnapshot.take(self.object()).values
-        return [bone for bone, values in self._before.values.items() if now[bone] != values]
+        return self._before.others(PoseSnapshot.take(self.object(), self._before.rotation_modes))
 
     def confirm(self, *, always_key: bool = False) -> DragReport:
         """Let the pose settle, bring targets along where bones have left them, and key if auto-key is on."""
