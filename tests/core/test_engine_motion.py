@@ -278,7 +278,7 @@ def test_a_hand_led_out_of_reach_and_back_does_not_pop() -> None:
     frames = 49
     skeleton = upper_body(limit=0.7)
     problem = led_out(skeleton, frames)
-    solution = solve_sequence(problem, Pose.rest(skeleton, (frames,)))
+    solution = solve_sequence(problem, Pose.rest(skeleton, (frames,)), restarts=0)
     assert solution.errors[frames // 2, 2] > 0.1  # it is out of reach
     assert solution.errors[[0, -1], 2].max() < 1e-4
     assert solution.errors[:, 0].max() < 1e-4 and solution.errors[:, 1].max() < 1e-3
@@ -296,7 +296,7 @@ def test_a_level_that_cannot_be_met_pulls_no_harder_than_those_above_it() -> Non
     last = ReachPoint(joint="chest", target=np.array([0.0, 0.0, 3.0]) + leaps, priority=3)
     beside = Problem(skeleton, (*problem.tasks, last))
     poses = Pose.rest(skeleton, (frames,))
-    found, alone = (solve_sequence(each, poses, restarts=2) for each in (beside, problem))
+    found, alone = (solve_sequence(each, poses, restarts=0) for each in (beside, problem))
     assert found.errors[:, 4].min() > 0.5
     assert found.errors[:, 0].max() < 1e-4 and found.errors[:, 1].max() < 1e-3
     # The hand and the other hand give way by no more than terms over time let them.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""5,000 random problems, by every method: solved inside the limits with true errors, or refused in words.
+"""Random problems, by every method: solved inside the limits with true errors, or refused in words.
 
-`POISE_CASES=20 scripts/test tests/core/test_random_problems.py` solves twenty times as many.
+500 of them where the tests are run often, 5,000 in a whole run of `scripts/test`, and 100,000 with
+`POISE_CASES=20 scripts/test tests/core/test_random_problems.py`.
 """
 
 from collections.abc import Callable

@@ -241,20 +241,20 @@ def test_an_exact_level_is_no_stronger_beside_a_soft_task_than_it_needs_to_be() 
 
 @pytest.mark.parametrize("softness", [0.0, 0.01])
 def test_a_target_to_which_the_present_pose_does_not_lead_is_found_from_another(softness: float) -> None:
-    """One pair of a pose and a start in ten is such a one; here are three of these."""
-    arm, missed = chain(3, lower=-2.0, upper=2.0), {0: 0, 8: 0}
-    for seed, number in ((13, 1), (16, 0), (30, 0)):
-        angles = np.random.default_rng(seed).uniform(-2.0, 2.0, (2, 2, 3, 3))[number]
-        aim, start = map(Pose.from_channels, np.pad(angles, ((0, 0), (0, 0), (3, 0))))
-        placed = forward_kinematics(arm, aim)
-        tasks = (
-            ReachPoint(joint=2, point=tip(), target=placed.point(2, tip()), softness=softness),
-            MatchOrientation(joint=2, target=placed.matrices[2, :3, :3], softness=softness),
-        )
-        for restarts in missed:
-            found = solve(Problem(arm, tasks), start, restarts=restarts)
-            missed[restarts] += max(task.error for task in found.errors) > 0.1
-    assert missed[8] == 0 < missed[0]
+    """One pair of a pose and a start in ten is such a one."""
+    arm = chain(3, lower=-2.0, upper=2.0)
+    angles = np.random.default_rng(30).uniform(-2.0, 2.0, (2, 2, 3, 3))[0]
+    aim, start = map(Pose.from_channels, np.pad(angles, ((0, 0), (0, 0), (3, 0))))
+    placed = forward_kinematics(arm, aim)
+    tasks = (
+        ReachPoint(joint=2, point=tip(), target=placed.point(2, tip()), softness=softness),
+        MatchOrientation(joint=2, target=placed.matrices[2, :3, :3], softness=softness),
+    )
+    missed = [
+        max(task.error for task in solve(Problem(arm, tasks), start, restarts=restarts).errors)
+        for restarts in (0, 4)
+    ]
+    assert missed[1] < 0.1 < missed[0]
 
 
 def test_softness_has_the_unit_of_the_error_whatever_the_size_of_the_figure() -> None:
@@ -311,7 +311,7 @@ def noisy(
         ReachPoint(joint=joint, target=target, softness=softness)
         for joint, target in zip(joints, targets, strict=True)
     )
-    found = solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, (frames,)), restarts=2)
+    found = solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, (frames,)), restarts=0)
     placed = forward_kinematics(skeleton, found.pose)
     off = [np.linalg.norm(placed.point(joint) - true.point(joint), axis=1) for joint in joints]
     return found, np.stack(off, axis=1)
@@ -409,7 +409,7 @@ def test_a_body_that_turns_twice_round_is_followed_by_soft_tasks() -> None:
         ReachPoint(joint="hips", target=rest.point("hips"), softness=softness),
         ReachPoint(joint="hand.L", target=(turns @ hand[:, None])[..., 0], softness=softness),
     )
-    motion = solve_sequence(Problem(FIGURE, tasks), Pose.rest(FIGURE, (frames,)), cyclic=False, restarts=2)
+    motion = solve_sequence(Problem(FIGURE, tasks), Pose.rest(FIGURE, (frames,)), cyclic=False, restarts=0)
     steps = np.linalg.norm(np.diff(motion.pose.channels[:, 0, 3:], axis=0), axis=1)
     assert motion.pops == () and motion.errors[:, 0].max() < 0.4
     assert np.abs(steps - angles[1]).max() < 0.2

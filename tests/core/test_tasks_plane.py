@@ -126,7 +126,7 @@ def test_sunk_feet_come_up_and_no_frame_sinks(redundancy: Redundancy) -> None:
     target = np.stack([np.full(8, 0.4), np.full(8, -0.3), down_and_up], axis=1)
     problem = Problem(skeleton, (*floor(), ReachPoint(joint="hand.L", target=target, priority=1)))
     poses = Pose.from_channels(np.broadcast_to(channels, (8, *channels.shape)))
-    solution = solve_sequence(problem, poses, redundancy=redundancy, restarts=2)
+    solution = solve_sequence(problem, poses, redundancy=redundancy, restarts=0)
     assert solution.reached
     # The hand stands still from frame 3 to 4: both frames beside turn by no more than the others do.
     turns = np.abs(np.diff(solution.pose.channels[..., 3:], axis=0)).max((1, 2))
@@ -196,7 +196,7 @@ def test_a_tracker_follows_a_floor_that_moves() -> None:
     skeleton = humanoid()
     problem = Problem(skeleton, (*floor(), hand(0.3, -0.3, 0.3)))
     tracker = Tracker(problem, Pose.rest(skeleton))
-    for height in (0.0, 0.05, 0.1, -0.2, -0.9, 0.0):
+    for height in (0.0, 0.1, -0.9):
         ground = np.array([0.0, 0.0, height])
         solution = tracker.solve([ground, ground, np.array([0.3, -0.3, 0.3])])
         assert solution.reached
