@@ -95,7 +95,7 @@ def reaches(skeleton: Skeleton, made: JointDefaults, way: FloatArray) -> tuple[F
 DOWN = np.array([0.0, 0.0, -1.0])
 
 
-@pytest.mark.parametrize("roll", [None, 0.0, np.pi / 2.0, np.pi, -np.pi / 2.0])
+@pytest.mark.parametrize("roll", [None, 0.0, np.pi / 2.0])
 def test_a_finger_bends_far_to_the_palm_and_hardly_back(roll: float | None):
     skeleton = hands(roll=roll)
     made = defaults_of(skeleton)

@@ -42,7 +42,7 @@ def reach(joint: str, target: Any, **fields: Any) -> ReachPoint:
     return ReachPoint(joint=joint, target=np.array(target, dtype=float), point=tip(), **fields)
 
 
-def solved(skeleton: Skeleton, *tasks: Task, restarts: int = 4, **options: Any) -> Solution:
+def solved(skeleton: Skeleton, *tasks: Task, restarts: int = 2, **options: Any) -> Solution:
     """Solve from the rest pose."""
     return solve(Problem(skeleton, tasks), Pose.rest(skeleton), restarts=restarts, **options)
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A body that follows targets: on them in reach, smooth beyond, at rest where a solve would have it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -12,17 +12,13 @@ from blender_ik_addon.core import (
     Pose,
     Problem,
     ReachPoint,
+    Skeleton,
     SolverOptions,
     Status,
     forward_kinematics,
     solve,
 )
-from blender_ik_addon.core.solve.follower import (
-    MOVING_TURN,
-    SETTLING_TURN,
-    Followed,
-    Follower,
-)
+from blender_ik_addon.core.solve.follower import MOVING_TURN, SETTLING_TURN, Followed, Follower
 
 from . import builders
 from .builders import Array
@@ -34,18 +30,13 @@ JOINTS = ("hand.L", "foot.L", "foot.R", "hips", "hand.R")
 """The hand is moved; the feet rank above it, hips and the other hand below."""
 
 
-def bent() -> Pose:
-    """A figure with all its joints a bit bent."""
-    skeleton = builders.humanoid(limit=2.0)
+def figure(make: Callable[..., Skeleton] = builders.body) -> tuple[Problem, Pose]:
+    """A body that holds where it is, all its joints a bit bent, and prefers that."""
+    skeleton = make(limit=2.0)
     channels = np.array(Pose.rest(skeleton).channels)
     channels[1:, 3:] += np.random.default_rng(5).uniform(-0.3, 0.3, channels[1:, 3:].shape)
-    return Pose.from_channels(channels)
-
-
-def figure() -> tuple[Problem, Pose]:
-    """A body that holds where it is, and prefers that."""
-    start = bent()
-    skeleton = replace(builders.humanoid(limit=2.0), preferred=start.channels)
+    start = Pose.from_channels(channels)
+    skeleton = replace(skeleton, preferred=channels)
     matrices = forward_kinematics(skeleton, start)
     tasks = [
         ReachPoint(joint=joint, target=matrices.point(joint), priority=level, name=joint)
@@ -163,7 +154,7 @@ def test_targets_that_move_on_drop_a_solve_that_is_under_way():
 
 
 def test_it_goes_back_to_a_pose_that_is_known_and_is_on_its_targets_before():
-    problem, start = figure()
+    problem, start = figure(builders.humanoid)
     follower = Follower(problem, start, options())
     for share in np.linspace(0.1, 1.0, 10):
         follower.follow(targets(problem, (0.1 * share, -0.1 * share, 0.3 * share)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
@@ -152,6 +152,7 @@ def test_every_kind_of_task_has_a_place_in_files():
 
 
 @pytest.mark.parametrize("kind", EXAMPLES, ids=lambda kind: kind.__name__)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_a_problem_is_read_as_it_was_written(kind: type[Task], data: st.DataObject):
     task = data.draw(EXAMPLES[kind])

@@ -399,17 +399,18 @@ def test_an_exact_target_that_moves_fast_is_met_below_a_soft_one_that_is_not() -
 
 
 def test_a_body_that_turns_twice_round_is_followed_by_soft_tasks() -> None:
-    softness, frames = 0.02, 26
+    softness, frames, skeleton = 0.02, 40, torso()
     angles = np.linspace(0.0, 4.0 * np.pi, frames)
     turns = np.array([rotation_about(np.array([0.0, 0.0, 1.0]), angle) for angle in angles])
-    rest = forward_kinematics(FIGURE, Pose.rest(FIGURE))
+    rest = forward_kinematics(skeleton, Pose.rest(skeleton))
     hand = rest.point("hand.L") - np.array([0.2, 0.2, 0.0])
     tasks = (
         MatchOrientation(joint="hips", target=turns, softness=3.0 * softness),
         ReachPoint(joint="hips", target=rest.point("hips"), softness=softness),
         ReachPoint(joint="hand.L", target=(turns @ hand[:, None])[..., 0], softness=softness),
     )
-    motion = solve_sequence(Problem(FIGURE, tasks), Pose.rest(FIGURE, (frames,)), cyclic=False, restarts=0)
+    poses = Pose.rest(skeleton, (frames,))
+    motion = solve_sequence(Problem(skeleton, tasks), poses, cyclic=False, restarts=0)
     steps = np.linalg.norm(np.diff(motion.pose.channels[:, 0, 3:], axis=0), axis=1)
     assert motion.pops == () and motion.errors[:, 0].max() < 0.4
     assert np.abs(steps - angles[1]).max() < 0.2

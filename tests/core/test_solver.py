@@ -48,8 +48,13 @@ from tests.core.strategies import rotation_about
 
 each_method = pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
 
-ENOUGH: dict[str, dict[str, Any]] = {"PRIORITY": {}, "DLS": {"max_iterations": 1000, "redundancy": "start"}}
+ENOUGH: dict[str, dict[str, Any]] = {
+    "PRIORITY": {"restarts": 2},
+    "DLS": {"max_iterations": 1000, "redundancy": "start"},
+}
 """With what a method comes to rest out of reach."""
+FEW = 2
+"""Restarts where a target is missed and nothing better is to be found."""
 
 
 STRICT = 1e-4
@@ -129,7 +134,7 @@ def answer(scene: str, method: str, limit: float | None) -> tuple[Problem, Solut
     figure, tasks = SCENES[scene]
     skeleton = figure(limit=limit)
     problem = Problem(skeleton, tasks(skeleton))
-    return problem, solve(problem, Pose.rest(skeleton), method=method)
+    return problem, solve(problem, Pose.rest(skeleton), method=method, restarts=FEW)
 
 
 each_limit = pytest.mark.parametrize("limit", [None, 0.4], ids=["free", "limits"])
@@ -251,7 +256,7 @@ def test_out_of_reach_a_limb_stands_still_when_the_target_does(method: str, limi
 @each_limit
 def test_out_of_reach_a_figure_stands_still_when_the_targets_do(limit: float | None) -> None:
     problem, first = answer("out of reach", "PRIORITY", limit)
-    again = solve(problem, first.pose)
+    again = solve(problem, first.pose, restarts=FEW)
     assert first.status is Status.SETTLED
     assert_allclose(again.pose.channels, first.pose.channels, atol=1e-6)
 
@@ -318,8 +323,8 @@ def contrary() -> tuple[Task, ...]:
 def test_costs_end_with_those_of_the_pose() -> None:
     skeleton = torso()
     problem = Problem(skeleton, contrary())
-    for most in (2, 3, 4, 5, 8):
-        solution = solve(problem, Pose.rest(skeleton), max_iterations=most)
+    for most in (2, 4, 8):
+        solution = solve(problem, Pose.rest(skeleton), max_iterations=most, restarts=FEW)
         system = assemble(problem, solution.pose[None])
         residual = system.residual(system.place(system.mechanism.values(solution.pose[None])))[0]
         levels = system.level_of_task[system.task_of_row]
@@ -428,7 +433,7 @@ def test_moving_the_whole_scene_rigidly_moves_the_answer_rigidly(
     rest[0] = MOTION @ rest[0]
     skeleton = replace(problem.skeleton, rest=rest)
     moved = Problem(skeleton, rigidly_moved(problem.tasks, MOTION))
-    found = solve(moved, Pose.rest(skeleton), method=method)
+    found = solve(moved, Pose.rest(skeleton), method=method, restarts=FEW)
     expected = MOTION @ forward_kinematics(problem.skeleton, still.pose).matrices
     assert_allclose(forward_kinematics(skeleton, found.pose).matrices, expected, atol=STRICT)
     assert_allclose(errors(found), errors(still), atol=STRICT)
@@ -447,7 +452,9 @@ def test_a_figure_in_centimetres_takes_the_pose_of_one_in_metres(
         for task in problem.tasks
     ]
     unit = 100.0 * SolverOptions().tolerance_position
-    large = solve(Problem(skeleton, tasks), Pose.rest(skeleton), method=method, tolerance_position=unit)
+    large = solve(
+        Problem(skeleton, tasks), Pose.rest(skeleton), method=method, tolerance_position=unit, restarts=FEW
+    )
     in_metres = large.pose.channels / [100.0, 100.0, 100.0, 1.0, 1.0, 1.0]
     assert_allclose(in_metres, small.pose.channels, atol=STRICT)
     assert large.status is small.status
@@ -505,7 +512,7 @@ def errors_alone(higher: str, limit: float | None) -> Array:
     """Errors of the higher levels at convergence without lower ones."""
     skeleton = torso(limit=limit)
     problem = Problem(skeleton, tuple(HIGHER[higher](skeleton)))
-    solution = solve(problem, Pose.rest(skeleton))
+    solution = solve(problem, Pose.rest(skeleton), restarts=FEW)
     assert solution.status in (Status.REACHED, Status.SETTLED), solution.message
     return errors(solution)
 
@@ -524,7 +531,7 @@ def errors_alone(higher: str, limit: float | None) -> Array:
 def test_lower_levels_change_no_higher_error(higher: str, lower: str, limit: float | None) -> None:
     skeleton = torso(limit=limit)
     tasks = (*HIGHER[higher](skeleton), *LOWER[lower](skeleton))
-    solution = solve(Problem(skeleton, tasks), Pose.rest(skeleton))
+    solution = solve(Problem(skeleton, tasks), Pose.rest(skeleton), restarts=FEW)
     alone = errors_alone(higher, limit)
     found = errors(solution, len(alone))
     # Of each level together: who misses how much of it is nearly free where its tasks contradict each other.
@@ -536,7 +543,7 @@ def test_lower_levels_change_no_higher_error(higher: str, lower: str, limit: flo
 def test_conflicting_levels_come_to_rest() -> None:
     skeleton = upper_body()
     problem = Problem(skeleton, (*HIGHER["singular"](skeleton), *LOWER["far"](skeleton)))
-    assert solve(problem, Pose.rest(skeleton)).status is Status.SETTLED
+    assert solve(problem, Pose.rest(skeleton), restarts=FEW).status is Status.SETTLED
 
 
 def test_within_a_level_weights_decide() -> None:
@@ -915,8 +922,10 @@ def test_the_weight_of_a_whole_level_changes_nothing(weight: float) -> None:
     skeleton = torso()
     far = reach("hand.L", [3.0, 0.5, 1.0], priority=1)
     hold = reach("hand.R", place(skeleton, Pose.rest(skeleton), "hand.R"), name="hold")
-    plain = solve(Problem(skeleton, (hold, far)), Pose.rest(skeleton))
-    other = solve(Problem(skeleton, (replace(hold, weight=weight), far)), Pose.rest(skeleton))
+    plain, other = (
+        solve(Problem(skeleton, (each, far)), Pose.rest(skeleton), restarts=FEW)
+        for each in (hold, replace(hold, weight=weight))
+    )
     assert other.errors[0].reached
     assert_allclose(errors(other), errors(plain), atol=STRICT)
 

@@ -118,11 +118,11 @@ def test_held_feet_are_put_back_and_not_blamed_where_only_descents_help() -> Non
 
 @pytest.mark.parametrize("redundancy", ["preferred", "start"])
 def test_sunk_feet_come_up_and_no_frame_sinks(redundancy: Redundancy) -> None:
-    skeleton = figure("hips", "chest", "upper_arm", "forearm", "hand", "thigh", "shin", "foot")
+    skeleton = figure("hips", "upper_arm", "forearm", "hand", "thigh", "shin", "foot")
     sunk = Pose.rest(skeleton)
     channels = np.array(sunk.channels)
     channels[0, 2] = -0.3
-    down_and_up = np.concatenate([np.linspace(1.3, 0.2, 4), np.linspace(0.2, 1.3, 4)])
+    down_and_up = np.concatenate([np.linspace(1.3, 0.4, 4), np.linspace(0.4, 1.3, 4)])
     target = np.stack([np.full(8, 0.4), np.full(8, -0.3), down_and_up], axis=1)
     problem = Problem(skeleton, (*floor(), ReachPoint(joint="hand.L", target=target, priority=1)))
     poses = Pose.from_channels(np.broadcast_to(channels, (8, *channels.shape)))

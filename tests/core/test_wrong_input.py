@@ -168,7 +168,7 @@ def test_where_nothing_is_free_targets_are_missed_and_the_pose_stays(method: str
         solution = solve(Problem(skeleton, tasks), rest(skeleton), method=method, restarts=2)
         assert solution.pose == rest(skeleton), tasks
         assert [error.reached for error in solution.errors] == [task in met for task in tasks]
-    problem, frames = Problem(skeleton, kinds.values()), Pose.rest(skeleton, (3,))
+    problem, frames = Problem(skeleton, [reach(), *met]), Pose.rest(skeleton, (2,))
     assert solve_sequence(problem, frames, method=method).pose == frames
     assert solve_each(problem, frames, method=method).pose == frames
 
