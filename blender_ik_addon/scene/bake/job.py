@@ -65,6 +65,7 @@ from .destinations import Destination
 from .frames import solved_and_keyed
 from .key_reduction import TRIES, KeyReduction
 from .loops import Loop, check_loop, repeating
+from .meshes import MeshesLeftOut
 from .options import BakeChoices, BakeOptions
 from .replaced_keys import ReplacedKeys, are_followed, may_be_solved, solved_joints, written_channels
 
@@ -344,7 +345,9 @@ class BakeJob(Job[BakeReport]):
         played = PlayedSnapshot.take(view_layer, self._object())
         # The pose, and what else is animated and was moved without a key, come last: setting the frame, and
         # updating what was tagged, play the animation over them.
+        meshes = MeshesLeftOut.of(view_layer, len(self.solved))
         self._kept = (
+            meshes.show,
             lambda: restore_frame(scene, frame),
             view_layer.update,
             played.restore,

@@ -2,6 +2,7 @@
 """How far effectors are from their targets in frames as they play: nothing is solved or keyed."""
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 
 import bpy
@@ -19,6 +20,7 @@ from ..rig.rig import RawFrame, Rig, Seen
 from ..rig.states import held_for_bake
 from .frames import frames_of
 from .job import AT_ONCE
+from .meshes import MeshesLeftOut
 
 
 def measure(
@@ -49,7 +51,10 @@ def measure(
     numbers = frames_of(armature_object, frames)
     within = rig.tolerances(armature_object)
     parts, influences = list[Measured](), list[FloatArray]()
-    with held(armature_object), played_restored(armature_object):  # live mode would pose what is measured
+    with ExitStack() as undo:
+        undo.enter_context(held(armature_object))  # live mode would pose what is measured
+        undo.enter_context(played_restored(armature_object))
+        undo.callback(MeshesLeftOut.of(view_layer, len(numbers)).show)
         raws, seen = list[RawFrame](), list[Seen]()
         for row, frame in enumerate(numbers):
             go_to_frame(scene, frame)

@@ -39,6 +39,7 @@ from ..rig.rig import Rig
 from ..translations import translated
 from .clearing import Constraint, remove_constraints, unmute_constraints
 from .job import BakeJob
+from .meshes import MeshesLeftOut
 from .options import BakeChoices, BakeOptions
 
 MOST_ROUNDS: Final = 8
@@ -153,6 +154,7 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
             for other in objects[1:]:
                 undo.callback(PoseSnapshot.take(other).restore, other)
             undo.enter_context(played_restored(objects[0]))
+            undo.callback(MeshesLeftOut.of(bpy.context.view_layer, len(jobs[0].solved)).show)
             for frame in jobs[0].solved:
                 go_to_frame(scene, frame)
                 for row, armature_object in enumerate(objects):
