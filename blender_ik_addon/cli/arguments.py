@@ -3,26 +3,46 @@
 
 import argparse
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
-from ..core.problem.options import METHODS
-from ..scene.animation.layers import BLENDS
-from ..scene.bake.bones import CHANNELS
-from ..scene.bake.frames import RANGES
-from ..scene.bake.options import PLACES
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty
+
+from ..scene.properties.settings import POISE_PG_armature
 
 COMMAND: Final = "poise"
 """What follows `blender --command`."""
 ONLY: Final = "--only"
 """Which of the files is meant: by this the command asks a worker for one of its shots."""
-SAVED: Final = (
-    *("method", "iterations", "tolerance_position", "tolerance_rotation"),
-    *("smoothness", "pop_angle", "bake_range", "bake_step"),
-    *("bake_at_keys", "bake_fewest", "bake_deviation", "bake_deviation_angle"),
-    *("bake_to", "bake_name", "bake_blend", "bake_ease_in", "bake_ease_out", "bake_channels"),
-    *("bake_loop", "bake_clear_constraints"),
-)
-"""Arguments that are settings of the armature object, by the names of these."""
+TOLERANCES: Final = {"--tolerance": "tolerance_position", "--tolerance-angle": "tolerance_rotation"}
+SOLVER: Final = {"--method": "method", "--iterations": "iterations", **TOLERANCES}
+RANGE: Final = {"--range": "bake_range"}
+BAKE: Final = {
+    "--step": "bake_step",
+    "--at-keys": "bake_at_keys",
+    "--fewest-keys": "bake_fewest",
+    "--deviation": "bake_deviation",
+    "--deviation-angle": "bake_deviation_angle",
+    "--loop": "bake_loop",
+    "--clear-constraints": "bake_clear_constraints",
+    "--smoothness": "smoothness",
+    "--pop-angle": "pop_angle",
+    "--to": "bake_to",
+    "--name": "bake_name",
+    "--blend": "bake_blend",
+    "--channels": "bake_channels",
+    "--ease-in": "bake_ease_in",
+    "--ease-out": "bake_ease_out",
+}
+"""Options that are settings of the armature object -> names of these."""
+SAVED: Final = (*SOLVER.values(), *RANGE.values(), *BAKE.values())
+"""These settings stay in a file that is saved."""
+UNITS: Final = {
+    'LENGTH': (1e-3, "MM"),
+    'ROTATION': (math.radians(1.0), "DEGREES"),
+    'TIME_ABSOLUTE': (1.0, "SECONDS"),
+}
+"""Units of settings -> size of what is typed [m, rad, s], and its name."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -47,20 +67,19 @@ def parser() -> argparse.ArgumentParser:
 
     for task in (setup, solve, bake, targets, report):
         _add_files(task, saves=task is not report)
-    for task in (solve, bake):
-        _add_solver(task)
-    for task in (solve, bake, report):
+    for task, settings in (
+        (solve, SOLVER),
+        (bake, {**SOLVER, **RANGE, **BAKE}),
+        (report, {**TOLERANCES, **RANGE}),
+    ):
+        _add_settings(task, settings)
         task.add_argument("--allow-misses", action="store_true", help="exit code 0 even if effectors miss")
-    for task in (report,):
-        _add_tolerances(task)
     for task in (setup, targets):
         task.set_defaults(allow_misses=False)
     in_settings = "as in the file's settings"
     for task, otherwise in ((bake, in_settings), (report, in_settings), (targets, "all of the animation")):
         task.add_argument("--start", type=int, help=f"first frame; with --end, or {otherwise}")
         task.add_argument("--end", type=int, help="last frame")
-    for task in (bake, report):
-        _add_names(task, "--range", "bake_range", RANGES, "range of frames in place of --start and --end")
     _add_setup(setup)
     _add_bake(bake)
     return whole
@@ -86,25 +105,23 @@ def _add_files(task: argparse.ArgumentParser, *, saves: bool) -> None:
     task.add_argument("--quiet", action="store_true", help="print no progress")
 
 
-def _lengths() -> dict[str, Any]:
-    return {"type": _number(0, above=True, unit=1e-3), "metavar": "MM"}
-
-
-def _angles() -> dict[str, Any]:
-    return {"type": _number(0, above=True, unit=math.radians(1.0)), "metavar": "DEGREES"}
-
-
-def _add_tolerances(task: argparse.ArgumentParser) -> None:
-    task.add_argument("--tolerance", dest="tolerance_position", help="position tolerance [mm]", **_lengths())
-    task.add_argument("--tolerance-angle", dest="tolerance_rotation", help="the same for angles", **_angles())
-
-
-def _add_solver(task: argparse.ArgumentParser) -> None:
-    """What all tasks know that solve."""
-    task.add_argument("--method", choices=tuple(METHODS), help="method; by default that of the file")
-    iterations = "largest number of iterations of one descent"
-    task.add_argument("--iterations", type=_number(1, kind=int), help=iterations)
-    _add_tolerances(task)
+def _add_settings(task: argparse.ArgumentParser, options: Mapping[str, str]) -> None:
+    """Options that are settings, with the tooltips of these; names of items may be in small letters."""
+    for option, name in options.items():
+        declared = POISE_PG_armature.__annotations__[name]
+        kind, own = declared.function, declared.keywords
+        how: dict[str, Any] = {"dest": name, "help": own["description"]}
+        if kind is BoolProperty:
+            how["action"] = argparse.BooleanOptionalAction
+        elif kind is EnumProperty:
+            names = tuple(item[0] for item in own["items"])
+            how |= {"type": str.upper, "choices": names, "metavar": f"{{{','.join(names).lower()}}}"}
+        elif kind in (FloatProperty, IntProperty):
+            unit, how["metavar"] = UNITS.get(own.get("unit"), (1.0, "NUMBER"))
+            how["type"] = _number(own["min"], unit=unit, kind=int if kind is IntProperty else float)
+        else:
+            how["metavar"] = "NAME"
+        task.add_argument(option, **how)
 
 
 def _add_setup(setup: argparse.ArgumentParser) -> None:
@@ -117,66 +134,28 @@ def _add_setup(setup: argparse.ArgumentParser) -> None:
     setup.add_argument("--preset", metavar="NAME", help=preset)
 
 
-def _add_names(
-    task: argparse.ArgumentParser, option: str, dest: str, names: tuple[str, ...], what: str
-) -> None:
-    """An option whose values are items of a setting, in small letters."""
-    shown = f"{{{','.join(names).lower()}}}"
-    task.add_argument(option, dest=dest, type=str.upper, choices=names, metavar=shown, help=what)
-
-
 def _add_bake(bake: argparse.ArgumentParser) -> None:
-    step = "every how many frames there is a key, below 1 at sub-frames; the last one always has one"
-    bake.add_argument("--step", dest="bake_step", type=_number(0, above=True), help=step)
-    at_keys = "key the frames at which targets have keys, and others where effectors would deviate too far"
-    bake.add_argument("--at-keys", dest="bake_at_keys", action=argparse.BooleanOptionalAction, help=at_keys)
-    fewest = "key each curve only where it needs keys, so that bones of effectors stay within the deviation"
-    bake.add_argument("--fewest-keys", dest="bake_fewest", action=argparse.BooleanOptionalAction, help=fewest)
-    deviation = "with these, how far effectors may be from where they were solved to be [mm]"
-    bake.add_argument("--deviation", dest="bake_deviation", help=deviation, **_lengths())
-    bake.add_argument(
-        "--deviation-angle", dest="bake_deviation_angle", help="the same for angles", **_angles()
-    )
-    loop = "the last frame is the first one again, in pose and speed, and F-curves repeat the keys"
-    bake.add_argument("--loop", dest="bake_loop", action=argparse.BooleanOptionalAction, help=loop)
-    clear = "remove the constraints of the bones that are keyed"
-    clears = argparse.BooleanOptionalAction
-    bake.add_argument("--clear-constraints", dest="bake_clear_constraints", action=clears, help=clear)
-    smooth = "time over which the motion is smooth, 0 or more"
-    bake.add_argument("--smoothness", help=smooth, type=_number(0), metavar="SECONDS")
-    flips = "change of a bone's turn that is reported as a flip of the pose"
-    bake.add_argument("--pop-angle", help=flips, **_angles())
-    _add_names(bake, "--to", "bake_to", PLACES, "where keys go: the own action, a new one, an NLA strip")
-    _add_names(bake, "--blend", "bake_blend", BLENDS, "how the strip plays over what is below it")
-    _add_names(bake, "--channels", "bake_channels", CHANNELS, "which channels of bones are moved and keyed")
     plot = "where to draw the errors over the frames (.png, .svg, .pdf); needs matplotlib"
     bake.add_argument("--plot", metavar="FILE", help=plot)
     several = "another armature to bake in one go, also where targets are bones of the other; may be repeated"
     bake.add_argument("--with", dest="together", action="append", default=[], metavar="NAME", help=several)
     bones = "bones or parts of the body, such as arm.L, that are moved and keyed; others stay as animated"
     bake.add_argument("--bones", nargs="+", metavar="NAME", help=bones)
-    bake.add_argument("--name", dest="bake_name", help="name of the new action or of the NLA strip")
-    none = _number(0, kind=int)
-    for end, way in (("in", "at the beginning"), ("out", "at the end")):
-        eased = f"frames {way} over which the motion that is there and the solved one blend"
-        bake.add_argument(f"--ease-{end}", dest=f"bake_ease_{end}", type=none, metavar="FRAMES", help=eased)
     force = "replace keys that Poise has not written, or that were edited since"
     bake.add_argument("--force", action="store_true", help=force)
     lock = "let targets of feet and hands rest while they are planted; find when, where no contacts are keyed"
     bake.add_argument("--lock-contacts", action="store_true", help=lock)
 
 
-def _number(least: float, *, above: bool = False, unit: float = 1.0, kind: type = float) -> Any:
-    """Return what reads a number in a unit from the least one on, or above it, for the parser."""
+def _number(least: float, *, unit: float = 1.0, kind: type = float) -> Any:
+    """Return what reads a number in a unit for the parser; what it reads is `least` or more."""
 
     def read(text: str) -> float:
-        value = kind(text)
-        if not math.isfinite(value) or value < least or (above and value == least):
+        value = unit * kind(text) if kind is float else kind(text)
+        if not math.isfinite(value) or value < least:
             what = "whole number" if kind is int else "number"
-            raise argparse.ArgumentTypeError(
-                f"{text} is not a {what} {'above' if above else 'from'} {least:g}"
-            )
-        return value if kind is int else unit * value
+            raise argparse.ArgumentTypeError(f"{text} is not a {what} from {least / unit:g}")
+        return value
 
     read.__name__ = kind.__name__  # argparse tells it of what is no number at all
     return read

@@ -106,7 +106,7 @@ def test_a_miss_ends_with_1_unless_misses_are_allowed(tmp_path: Path):
         (["bake"], "no armature with effectors"),
         (["bake", "nowhere.blend"], "there is no file 'nowhere.blend'"),
         (["solve", "--armature", "Rig"], "no armature 'Rig'; there are none at all"),
-        (["bake", "--tolerance", "-1"], "-1 is not a number above 0"),
+        (["bake", "--tolerance", "-1"], "-1 is not a number from 0.001"),
         (["bake", "--method", "MAGIC"], "MAGIC"),
         (["dance"], "dance"),
         ([], "required"),
