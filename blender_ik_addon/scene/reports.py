@@ -25,6 +25,21 @@ def listed(names: Sequence[str]) -> Message:
     return in_a_row([repr(name) for name in names])
 
 
+def number_of_bones(count: int) -> Message:
+    """Write how many bones."""
+    return counted(count, "{count} bone", "{count} bones")
+
+
+def number_of_targets(count: int) -> Message:
+    """Write how many targets."""
+    return counted(count, "{count} target", "{count} targets")
+
+
+def number_of_effectors(count: int) -> Message:
+    """Write how many effectors."""
+    return counted(count, "{count} effector", "{count} effectors")
+
+
 def all_reached(count: int) -> Message:
     """Write that all of some targets are reached."""
     return counted(count, "the target is reached", "all {count} targets are reached")

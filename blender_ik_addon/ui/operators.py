@@ -33,7 +33,7 @@ from ..scene.properties.effector_properties import KIND_ITEMS, STATE_ITEMS, POIS
 from ..scene.properties.naming import note_name
 from ..scene.properties.overrides import only_own
 from ..scene.properties.settings import POISE_PG_armature, settings_of
-from ..scene.reports import listed
+from ..scene.reports import listed, number_of_bones, number_of_targets
 from ..scene.translations import translated
 from .acting import (
     ArmatureOperator,
@@ -246,10 +246,8 @@ class POISE_OT_select_targets(EffectorOperator, label="Select All Targets"):
         hidden = len(every) - len(shown)
         if hidden:
             self.tell(
-                counted(
-                    hidden,
-                    "{count} target hidden and not selected (Alt H shows them)",
-                    "{count} targets hidden and not selected (Alt H shows them)",
+                Message(
+                    "{targets} hidden and not selected (Alt H shows them)", targets=number_of_targets(hidden)
                 ),
                 warning=True,
             )
@@ -454,7 +452,7 @@ class POISE_OT_make_targets(EffectorOperator, label="Make Targets"):
         for index in [i for i, e in enumerate(settings_of(armature).effectors) if lacks_target(e)]:
             posing.make_target(armature, index)
             self.changed += 1
-        self.tell(counted(self.changed, "{count} target created", "{count} targets created"))
+        self.tell(Message("{targets} created", targets=number_of_targets(self.changed)))
 
 
 class POISE_OT_attach_targets(EffectorOperator, label="Attach Targets"):
@@ -598,7 +596,7 @@ class POISE_OT_add_floor(EffectorOperator, label="Add Floor"):
             raise IKError("there are no feet and hands: press Set Up Character, or select bones in Pose Mode")
         floored = posing.add_floor(armature, bones)
         self.tell(
-            counted(len(floored), "{count} bone kept above the floor", "{count} bones kept above the floor")
+            Message("{bones} kept above the floor", bones=number_of_bones(len(floored)))
             if floored
             else Message("There is a floor")
         )
@@ -696,7 +694,7 @@ class POISE_OT_store_pose(EffectorOperator, label="Store Pose"):
 
     def act(self, context: Context, armature: Object) -> None:
         count = posing.store_pose(armature, shown_effector(context, armature))
-        self.tell(counted(count, "Stored the pose of {count} bone", "Stored the pose of {count} bones"))
+        self.tell(Message("Stored the pose of {bones}", bones=number_of_bones(count)))
 
 
 class POISE_OT_solve_pose(EffectorOperator, label="Solve Pose"):
@@ -895,12 +893,8 @@ class POISE_OT_key_pose(EffectorOperator, label="Key Pose"):
             why = keyed.notes or (Message("no bone is solved"),)
             self.tell(sentences(Message("nothing was keyed"), *why), warning=True)
             return {'CANCELLED'}
-        done = counted(
-            keyed.count,
-            "keyed {count} bone on frame {frame}",
-            "keyed {count} bones on frame {frame}",
-            frame=context.scene.frame_current,
-        )
+        bones, frame = number_of_bones(keyed.count), context.scene.frame_current
+        done = Message("keyed {bones} on frame {frame}", bones=bones, frame=frame)
         self.tell(sentences(done, *keyed.notes), keyed.notes)
 
 
@@ -986,14 +980,8 @@ class POISE_OT_recognise_roles(ArmatureOperator, label="Recognise Roles"):
 
     def act(self, context: Context, armature: Object) -> None:
         character = posing.recognise_roles(armature)
-        self.tell(
-            counted(
-                len(character.choices),
-                "{count} bone with a role, {others} without",
-                "{count} bones with a role, {others} without",
-                others=len(character.left_out),
-            )
-        )
+        bones, others = number_of_bones(len(character.choices)), len(character.left_out)
+        self.tell(Message("{bones} with a role, {others} without", bones=bones, others=others))
 
 
 class POISE_OT_edit_roles(ArmatureOperator, label="Edit Roles"):

@@ -9,7 +9,7 @@ import bpy
 from bpy.types import Context, Menu, Object, Panel, UILayout, UIList, VIEW3D_HT_header
 
 from ..core.amounts import angle_text, length_text
-from ..core.messages import Joined, Message, counted
+from ..core.messages import Joined, Message
 from ..core.problem.options import USED_BY
 from ..scene import posing
 from ..scene.effectors.effectors import label_of, lacks_target, possible_states, present_state
@@ -18,7 +18,7 @@ from ..scene.kinds.kinds import KINDS, asked_of
 from ..scene.live.handlers import live_armatures, problem_of
 from ..scene.properties.effector_properties import FURTHER_BONES, STATE_ITEMS, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
-from ..scene.reports import SETTLING, in_a_row
+from ..scene.reports import SETTLING, in_a_row, number_of_bones
 from ..scene.rig.reports import MOST_SHOWN
 from ..scene.translations import translated
 from .acting import active_bone, context_armature, require_armature, shown_entry
@@ -561,11 +561,9 @@ class POISE_PT_masses(_Part, label="Masses", order=0, parent="POISE_PT_advanced"
         if settings.mass_source == 'MESHES':
             column.operator("poise.measure_meshes", icon='MESH_DATA')
             if settings.mesh_masses:
-                measured = counted(
-                    len(settings.mesh_masses),
-                    "{volume:.3g} litres, {count} bone",
-                    "{volume:.3g} litres, {count} bones",
-                    volume=1e3 * settings.mesh_volume,
+                bones = number_of_bones(len(settings.mesh_masses))
+                measured = Message(
+                    "{volume:.3g} litres, {bones}", volume=1e3 * settings.mesh_volume, bones=bones
                 )
                 column.label(text=translated(measured), icon='INFO', translate=False)
             else:

@@ -20,12 +20,13 @@ from bpy.types import Constraint, Object, PoseBone
 from ...core.arrays import BoolArray, FloatArray, frozen
 from ...core.character.limit_boxes import COMFORTABLE
 from ...core.errors import IKError
-from ...core.messages import Message, both, counted, in_a_row, sentences
+from ...core.messages import Message, both, in_a_row, sentences
 from ...core.model.rotation import EULER_ORDERS, order_index
 from ..properties.joint_properties import STIFFEST, POISE_PG_joint
 from ..properties.naming import note_name, pose_bone
 from ..properties.overrides import remove_entries
 from ..properties.settings import check_editable, settings_of
+from ..reports import number_of_bones
 from ..translations import translated
 from .rotation_modes import unset_in
 
@@ -202,7 +203,7 @@ class RigLimits:
 
     def summary(self) -> str:
         """Return how many bones were read, for the status bar."""
-        read = counted(len(self.bones), "read the limits of {count} bone", "read the limits of {count} bones")
+        read = Message("read the limits of {bones}", bones=number_of_bones(len(self.bones)))
         return sentences(
             read if self.bones else Message("no bone of the rig has limits of its own"), *self.notes
         )

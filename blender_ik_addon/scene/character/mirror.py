@@ -28,7 +28,7 @@ from ..effectors.transforms import rotation_of, rotations_of, set_rotation
 from ..kinds.kinds import AXES
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import settings_of
-from ..reports import check_known, listed
+from ..reports import check_known, listed, number_of_bones, number_of_effectors, number_of_targets
 from .mirrored_keys import Image, PropertyKeys, mirror_images, obstacle_to_keys, write_keys_of
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
@@ -61,10 +61,10 @@ class MirrorReport:
     def summary(self) -> str:
         """Return how much was mirrored, for the status bar."""
         parts = [
-            counted(len(self.effectors), "{count} effector", "{count} effectors"),
-            counted(len(self.targets), "{count} target", "{count} targets"),
+            number_of_effectors(len(self.effectors)),
+            number_of_targets(len(self.targets)),
             counted(len(self.limits), "{count} limit", "{count} limits"),
-            counted(len(self.bones), "{count} bone", "{count} bones"),
+            number_of_bones(len(self.bones)),
         ]
         parts = [part for part in parts if part.values["count"]]
         done = Message("mirrored {parts}", parts=Joined(", ", parts))

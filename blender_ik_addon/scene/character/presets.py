@@ -30,7 +30,7 @@ from ...core.arrays import FloatArray
 from ...core.character.roles import Bend, Character, Role
 from ...core.character.roles.structure import TINY
 from ...core.errors import IKError
-from ...core.messages import Message, counted, sentences
+from ...core.messages import Message, sentences
 from ...core.model.rotation import EULER_ORDERS, order_index
 from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature
@@ -44,7 +44,7 @@ from ..properties.effector_properties import FURTHER_BONES, POISE_PG_effector, p
 from ..properties.joint_properties import SIDES, POISE_PG_joint
 from ..properties.overrides import refilled
 from ..properties.settings import settings_of
-from ..reports import listed
+from ..reports import listed, number_of_bones, number_of_effectors
 from .preset_files import EFFECTOR_FIELDS, LENGTHS, POINTS, SETTINGS, read_preset, write_preset
 
 PARALLEL: Final = 1e-6
@@ -69,8 +69,8 @@ class PresetReport:
         """Return what was done, for the status bar."""
         text = Message(
             "{effectors} and limits of {bones}: {preset}",
-            effectors=counted(len(self.effectors), "{count} effector", "{count} effectors"),
-            bones=counted(len(self.bones), "{count} bone", "{count} bones"),
+            effectors=number_of_effectors(len(self.effectors)),
+            bones=number_of_bones(len(self.bones)),
             preset=Path(self.path).stem,
         )
         missing = (Message("not here: {missing}", missing=listed(self.missing)),) if self.missing else ()

@@ -20,7 +20,7 @@ from ...core.character.role_edits import rows_of
 from ...core.character.roles import Body, Character, Limb, LimbKind, Role, Side
 from ...core.character.roles.trunk import NO_HEAD
 from ...core.errors import IKError
-from ...core.messages import Joined, Message, both, counted, sentences
+from ...core.messages import Joined, Message, both, sentences
 from ...core.model.rotation import EULER_ORDERS
 from ...core.model.skeleton import Skeleton
 from ..animation.dependence import dependence
@@ -37,7 +37,7 @@ from ..live import following
 from ..properties.effector_properties import POISE_PG_effector
 from ..properties.naming import follow_names
 from ..properties.settings import settings_of
-from ..reports import listed
+from ..reports import listed, number_of_targets
 from ..rig.rig import notes_on_bones
 from .ik_controls import control_of, pole_of
 from .preferring import prefer_present_pose, widen_limits, widen_to_action
@@ -89,11 +89,10 @@ class SetupReport:
             for body, count in counts.items()
         ]
         parts = [
-            counted(
-                len(self.added),
-                "{bodies} found: {count} target created",
-                "{bodies} found: {count} targets created",
+            Message(
+                "{bodies} found: {targets} created",
                 bodies=both(bodies) if bodies else Message("no whole figure"),
+                targets=number_of_targets(len(self.added)),
             )
         ]
         if self.kept:

@@ -33,7 +33,7 @@ from ..properties.joint_properties import POISE_PG_mass
 from ..properties.naming import note_name
 from ..properties.overrides import refilled, remove_entries
 from ..properties.settings import settings_of
-from ..reports import listed
+from ..reports import listed, number_of_bones
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,8 @@ class MassReport:
 
     def summary(self) -> str:
         """Return how many bones have which weight together, for the status bar."""
-        return counted(
-            len(self.bones),
-            "masses of {count} bone set, {total:.3g} kg in total",
-            "masses of {count} bones set, {total:.3g} kg in total",
-            total=self.total,
-        )
+        bones = number_of_bones(len(self.bones))
+        return Message("masses of {bones} set, {total:.3g} kg in total", bones=bones, total=self.total)
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,7 @@ class MeshReport:
             "{count} mesh of {volume:.3g} litres shared among {bones}",
             "{count} meshes of {volume:.3g} litres shared among {bones}",
             volume=1e3 * self.volume,
-            bones=counted(self.bones, "{count} bone", "{count} bones"),
+            bones=number_of_bones(self.bones),
         )
         return Joined("; ", (said, *self.notes))
 

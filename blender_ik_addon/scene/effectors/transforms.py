@@ -20,7 +20,7 @@ from bpy.types import Object
 
 from ...core import IKError, ReachPoint, Task
 from ...core.arrays import FloatArray
-from ...core.messages import Message, counted, sentences
+from ...core.messages import Message, sentences
 from ...core.model.rotation import (
     EULER_ORDERS,
     matrix_from_euler,
@@ -35,6 +35,7 @@ from ..armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_b
 from ..kinds.frame_data import NO_SCALE, orientations, points_of
 from ..kinds.kinds import Effector, asked_of
 from ..properties.settings import settings_of
+from ..reports import number_of_targets
 from .effectors import all_targets, targets_of
 from .feet import unrolled
 
@@ -126,13 +127,8 @@ class AttachReport:
 
     def summary(self) -> str:
         """Return how many targets were attached, for the status bar."""
-        count = len(self.attached)
-        done = (
-            counted(count, "{count} target attached", "{count} targets attached")
-            if count
-            else Message("nothing was attached")
-        )
-        return sentences(done, *self.notes)
+        done = Message("{targets} attached", targets=number_of_targets(len(self.attached)))
+        return sentences(done if self.attached else Message("nothing was attached"), *self.notes)
 
 
 def attach(target: Any, armature_object: Object) -> None:

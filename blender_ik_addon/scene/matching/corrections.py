@@ -31,6 +31,7 @@ from ..armature.rotation_modes import rotations_in
 from ..effectors.effectors import check_present, label_of, target_of
 from ..effectors.transforms import rotations_of
 from ..properties.settings import settings_of
+from ..reports import number_of_targets
 from .snapping import MatchReport, able_targets, channels_that_count, put_back_on_error, unkeyable
 
 CORRECTION: Final = "Correction"
@@ -88,10 +89,9 @@ def correct(
     return MatchReport(
         tuple(label_of(settings.effectors[row], row) for row in moved),
         notes=notes,
-        done=counted(
-            len(moved),
-            "{count} target corrected from frame {first:g} to {last:g}",
-            "{count} targets corrected from frame {first:g} to {last:g}",
+        done=Message(
+            "{targets} corrected from frame {first:g} to {last:g}",
+            targets=number_of_targets(len(moved)),
             first=frame - before,
             last=frame + after,
         ),
@@ -117,11 +117,7 @@ def switch_corrections(
         curve.mute = not on
         frame = float(bpy.context.scene.frame_current_final)
         getattr(target, channel[0])[channel[1]] = curve.evaluate(frame) if on else _base(curve)
-    count = len(rows)
-    done = counted(count, "{count} correction off", "{count} corrections off")
-    if on:
-        done = counted(count, "{count} correction on", "{count} corrections on")
-    return _report(armature_object, rows, done)
+    return _report(armature_object, rows, Message("{corrections} on") if on else Message("{corrections} off"))
 
 
 def remove_corrections(armature_object: Object, effectors: Iterable[int] | None = None) -> MatchReport:
@@ -131,9 +127,7 @@ def remove_corrections(armature_object: Object, effectors: Iterable[int] | None 
         getattr(target, channel[0])[channel[1]] = _base(curve)
     for target in {target.name_full: target for target, _channel, _curve in curves}.values():
         remove_curves(target, _delta_channels(target))
-    return _report(
-        armature_object, rows, counted(len(rows), "{count} correction removed", "{count} corrections removed")
-    )
+    return _report(armature_object, rows, Message("{corrections} removed"))
 
 
 def has_corrections(armature_object: Object, index: int) -> bool:
@@ -148,12 +142,14 @@ def corrections_on(armature_object: Object) -> bool | None:
     return None if not found else not all(found)
 
 
-def _report(armature_object: Object, rows: Sequence[int], done: str) -> MatchReport:
+def _report(armature_object: Object, rows: Sequence[int], done: Message) -> MatchReport:
     entries: Any = settings_of(armature_object).effectors
     for row in rows:
         entries[row].target.update_tag()
     bpy.context.view_layer.update()
-    return MatchReport(tuple(label_of(entries[row], row) for row in rows), done=done)
+    corrections = counted(len(rows), "{count} correction", "{count} corrections")
+    names = tuple(label_of(entries[row], row) for row in rows)
+    return MatchReport(names, done=done.filled(corrections=corrections))
 
 
 def _curves(armature_object: Object, effectors: Iterable[int] | None) -> Iterator[tuple[Any, Channel, Any]]:

@@ -10,7 +10,7 @@ from bpy.types import Object
 
 from ...core import IKError
 from ...core.arrays import FloatArray
-from ...core.messages import Message, counted
+from ...core.messages import Message
 from ..animation.dependence import check_independence, dependence
 from ..animation.fcurves import own_curves, property_keys, read_keys, rotation_channel, write_keys
 from ..armature.restoring import played_restored
@@ -21,6 +21,7 @@ from ..effectors.entries import keep_orientation
 from ..effectors.transforms import rides, set_rotation
 from ..live.following import held
 from ..properties.settings import settings_of
+from ..reports import number_of_targets
 from ..rig.keying import GROUP
 from .corrections import has_corrections
 from .snapping import MatchReport, able_targets, put_back_on_error
@@ -69,12 +70,8 @@ def hold_prop(armature_object: Object, prop: Object, effectors: Sequence[int]) -
             _carry(entries[row].target, carrier, frames[row], found[row])
             entries[row].state, entries[row].placed = 'REACH', (0.0,) * 16
         bpy.context.view_layer.update()
-    done = counted(
-        len(rows),
-        "{count} target held by {carrier!r}",
-        "{count} targets held by {carrier!r}",
-        carrier=carrier.name,
-    )
+    held_by = {"targets": number_of_targets(len(rows)), "carrier": carrier.name}
+    done = Message("{targets} held by {carrier!r}", **held_by)
     return MatchReport(tuple(label_of(entries[row], row) for row in rows), notes=notes, done=done)
 
 

@@ -44,7 +44,7 @@ from ..kinds.kinds import KINDS
 from ..live.following import held
 from ..properties.effector_properties import FOOT_ANGLES
 from ..properties.settings import settings_of
-from ..reports import listed
+from ..reports import listed, number_of_targets
 from ..rig.keying import GROUP, auto_key_options, auto_keying, key_object, key_options, key_values
 
 FEET: Final = "Foot Roll"
@@ -68,16 +68,11 @@ class MatchReport:
         """What was done, for the status bar."""
         if self.done:
             return sentences(self.done, *self.notes)
-        done = counted(
-            len(self.effectors), "{count} target brought to the bones", "{count} targets brought to the bones"
-        )
+        targets = number_of_targets(len(self.effectors))
+        done = Message("{targets} brought to the bones", targets=targets)
         if self.keyed_frames:
-            done = counted(
-                len(self.effectors),
-                "{count} target keyed on {keyed_frames}",
-                "{count} targets keyed on {keyed_frames}",
-                keyed_frames=counted(self.keyed_frames, "{count} frame", "{count} frames"),
-            )
+            frames = counted(self.keyed_frames, "{count} frame", "{count} frames")
+            done = Message("{targets} keyed on {frames}", targets=targets, frames=frames)
         return sentences(done, *self.notes)
 
 
