@@ -55,6 +55,13 @@ def frozen(array: npt.ArrayLike, dtype: type[np.generic] = np.float64) -> npt.ND
     return copy
 
 
+def freeze(owner: object, *names: str, dtype: type[np.generic] = np.float64) -> None:
+    """Replace fields of a frozen dataclass that hold arrays by `frozen` ones; None stays."""
+    for name in names:
+        if (array := getattr(owner, name)) is not None:
+            object.__setattr__(owner, name, frozen(array, dtype))
+
+
 def usable(array: FloatArray) -> bool:
     """Whether all numbers are finite and at most `LARGEST`; of few numpy takes five times as long."""
     if array.size <= FEW_NUMBERS:

@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray, frozen
+from ..arrays import FloatArray, freeze
 from ..model.rotation import matrix_from_rotvec
 from ..model.skeleton import Skeleton
 from .roles import Bend, Character, Limb, LimbKind, Role, Side
@@ -63,8 +63,7 @@ class AnatomicalJoint:
     """Rotation of the joint's frame at rest in armature space, (3, 3)."""
 
     def __post_init__(self) -> None:
-        for name in ("axes", "axes_above", "rest"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+        freeze(self, "axes", "axes_above", "rest")
 
     @property
     def joint_from_axes(self) -> FloatArray:

@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, frozen
+from ..arrays import BoolArray, FloatArray, freeze
 from ..errors import IKError
 from .role_edits import RoleRow
 from .roles import Role, Side
@@ -79,9 +79,8 @@ class BodyMasses:
     """Which bones have theirs from the tables of people, (n,)."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shares", frozen(self.shares))
-        object.__setattr__(self, "centres", frozen(self.centres))
-        object.__setattr__(self, "by_segments", frozen(self.by_segments, np.bool_))
+        freeze(self, "shares", "centres")
+        freeze(self, "by_segments", dtype=np.bool_)
 
 
 def body_masses(

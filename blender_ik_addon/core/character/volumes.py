@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, frozen
+from ..arrays import FloatArray, IntArray, freeze, frozen
 from ..errors import IKError
 
 WELDED: Final = 1e-6
@@ -57,10 +57,8 @@ class Skin:
     """How much the vertex goes with the joint, (e,), at least 0; those of a vertex need not add up to 1."""
 
     def __post_init__(self) -> None:
-        for name in ("vertices", "weight"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
-        for name in ("triangles", "vertex", "joint"):
-            object.__setattr__(self, name, frozen(getattr(self, name), np.int64))
+        freeze(self, "vertices", "weight")
+        freeze(self, "triangles", "vertex", "joint", dtype=np.int64)
         v, count = len(self.vertices), len(self.weight)
         if self.vertices.shape != (v, 3) or self.triangles.shape != (len(self.triangles), 3):
             raise IKError(
@@ -97,8 +95,7 @@ class BoneVolumes:
     """Vertices of triangles that go with no joint: what they cover is left out."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shares", frozen(self.shares))
-        object.__setattr__(self, "centres", frozen(self.centres))
+        freeze(self, "shares", "centres")
 
 
 def bone_volumes(skin: Skin, armature_from_joint: FloatArray, parents: IntArray) -> BoneVolumes:

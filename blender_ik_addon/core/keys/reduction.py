@@ -34,7 +34,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, check_number, frozen
+from ..arrays import BoolArray, FloatArray, IntArray, check_number, freeze, frozen
 from ..errors import IKError
 from ..model.kinematics import joint_matrices
 from ..model.rotation import (
@@ -101,10 +101,7 @@ class JointCurves:
     """Whether quaternions are multiplied instead, below · curves."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", frozen(self.values))
-        object.__setattr__(self, "slopes", frozen(self.slopes))
-        if self.below is not None:
-            object.__setattr__(self, "below", frozen(self.below))
+        freeze(self, "values", "slopes", "below")
 
     def select(self, grid: slice | IntArray, frames: slice | IntArray) -> "JointCurves":
         """A copy at some of the times, and with the slopes at some of the frames."""

@@ -26,6 +26,7 @@ from ..arrays import (
     alike,
     check_whole,
     fault,
+    freeze,
     frozen,
     usable,
 )
@@ -481,8 +482,7 @@ class Pose:
     """Scale of each joint along its own axes, (..., n, 3) [1]."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "channels", frozen(self.channels))
-        object.__setattr__(self, "scale", frozen(self.scale))
+        freeze(self, "channels", "scale")
         if self.channels.ndim < 2 or self.channels.shape[-1] != CHANNELS:
             raise IKError(
                 "Pose.channels has shape {shape}; wanted (..., joints, {channels})",

@@ -21,7 +21,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
-from ...core.arrays import BoolArray, FloatArray, frozen
+from ...core.arrays import BoolArray, FloatArray, freeze
 from ...core.errors import IKError
 from ...core.keys import BezierCurve
 from ...core.messages import Joined, Message
@@ -93,7 +93,7 @@ class ChannelKeys:
     """How the keys are repeated before and after, as by a Cycles modifier; empty to leave that as it is."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", frozen(self.values))
+        freeze(self, "values")
 
     @property
     def channel(self) -> Channel:

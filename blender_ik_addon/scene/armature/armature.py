@@ -21,7 +21,7 @@ import numpy as np
 from bpy.types import Object, PoseBone
 from bpy.utils import unescape_identifier
 
-from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
+from ...core.arrays import BoolArray, FloatArray, IntArray, freeze
 from ...core.errors import IKError
 from ...core.messages import Message
 from ...core.model.rotation import EULER_ORDERS
@@ -54,8 +54,7 @@ class Armature:
     """Bones that constraints or drivers pose -> which of them does, in words."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "written", frozen(self.written, np.bool_))
-        object.__setattr__(self, "connected", frozen(self.connected, np.bool_))
+        freeze(self, "written", "connected", dtype=np.bool_)
         object.__setattr__(self, "driven_by", MappingProxyType(dict(self.driven_by)))
 
     @cached_property

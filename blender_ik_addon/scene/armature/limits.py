@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Constraint, Object, PoseBone
 
-from ...core.arrays import BoolArray, FloatArray, frozen
+from ...core.arrays import BoolArray, FloatArray, freeze
 from ...core.character.limit_boxes import COMFORTABLE
 from ...core.errors import IKError
 from ...core.messages import Message, both, in_a_row, sentences
@@ -66,8 +66,7 @@ class BoneLimits:
     """Whether its location may change although it has a parent."""
 
     def __post_init__(self) -> None:
-        for name in ("lower", "upper", "stiffness", "preferred"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+        freeze(self, "lower", "upper", "stiffness", "preferred")
 
     @property
     def limited(self) -> BoolArray:

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from ...arrays import BoolArray, FloatArray, frozen
+from ...arrays import BoolArray, FloatArray, freeze
 from ...errors import IKError
 from ...model.skeleton import Skeleton
 
@@ -126,10 +126,8 @@ class Hints:
     """Bone -> names of the bone collections that it is in."""
 
     def __post_init__(self) -> None:
-        if self.tails is not None:
-            object.__setattr__(self, "tails", frozen(self.tails))
-        if self.deform is not None:
-            object.__setattr__(self, "deform", frozen(self.deform, np.bool_))
+        freeze(self, "tails")
+        freeze(self, "deform", dtype=np.bool_)
 
     def check(self, skeleton: Skeleton) -> None:
         """Refuse hints that are not about this skeleton (IKError), or not finite."""
@@ -201,8 +199,7 @@ class Limb(Chain):
     """Unit axis about which it bends further the right way, right-handed, in armature space, (3,)."""
 
     def __post_init__(self) -> None:
-        if self.bend_axis is not None:
-            object.__setattr__(self, "bend_axis", frozen(self.bend_axis))
+        freeze(self, "bend_axis")
 
 
 @dataclass(frozen=True)
@@ -229,8 +226,7 @@ class Figure:
     """Largest extent of its joints at rest [m]."""
 
     def __post_init__(self) -> None:
-        for name in ("up", "forward", "left"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+        freeze(self, "up", "forward", "left")
 
 
 @dataclass(frozen=True)
