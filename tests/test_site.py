@@ -18,6 +18,13 @@ def test_every_page_is_in_the_navigation_once_and_by_the_sections_of_the_manual(
     assert sorted(listed) == sorted(pages | {*site_pages.FIRST.values(), "api.md"})
 
 
+def test_measured_pages_begin_with_a_summary_of_at_most_five_lines():
+    for path in (ROOT / "docs" / "measured").glob("*.md"):
+        parts = path.read_text(encoding="utf-8").split("\n\n")
+        summary = next(part for part in parts if part.startswith("- "))
+        assert summary.count("\n- ") < 5, path.name
+
+
 def test_links_lead_to_where_the_pages_are_on_the_site_and_files_come_along(tmp_path: Path):
     readme = site_pages.page(ROOT / "README.md", tmp_path)
     assert "](images/shot.gif)" in readme and "](changelog.md)" in readme
