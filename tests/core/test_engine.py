@@ -168,7 +168,7 @@ def test_starts_are_inside_the_limits_and_the_same_every_time() -> None:
     assert len(np.unique(starts, axis=0)) == 16
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(seed=st.integers(0, 2**16), limit=st.sampled_from([None, 1.2, 0.5]), beyond=st.booleans())
 def test_a_pose_that_is_solved_stays_when_it_is_solved_again(
     seed: int, limit: float | None, beyond: bool

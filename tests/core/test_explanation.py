@@ -210,7 +210,7 @@ def test_a_bend_that_limits_forbid_at_second_order_is_a_matter_of_limits():
     assert all(limit.gain == 0.0 for limit in answer.limits)
 
 
-@settings(max_examples=5)
+@settings(max_examples=3)
 @given(seed=st.integers(0, 10**6))
 def test_releasing_a_named_limit_helps_as_much_as_said_and_releasing_another_does_not(seed: int):
     rng = np.random.default_rng(seed)
@@ -382,7 +382,7 @@ def random_tasks(rng: np.random.Generator, skeleton: Skeleton) -> tuple[Task, ..
 
 
 @pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(seed=st.integers(0, 10**6), limit=st.sampled_from([0.4, 1.0, np.inf]))
 def test_each_reason_goes_away_with_its_cause(method: str, seed: int, limit: float):
     rng = np.random.default_rng(seed)

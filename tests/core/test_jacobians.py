@@ -426,17 +426,6 @@ def test_jacobian_in_each_order_also_at_gimbal_lock(order: str, rng: np.random.G
         assert_jacobian(*assembled(skeleton, pose, tasks))
 
 
-def test_jacobian_of_all_tasks_at_once_in_two_levels(rng: np.random.Generator) -> None:
-    skeleton, pose, _ = posed_tree(rng, "two roots, all settings")
-    tasks = [
-        CASES[kind][name](rng, skeleton, pose, skeleton.names[int(rng.integers(len(skeleton)))])
-        for kind, name in EACH_CASE
-    ]
-    for number, task in enumerate(tasks):
-        object.__setattr__(task, "priority", number % 2)
-    assert_jacobian(*assembled(skeleton, pose, tasks))
-
-
 def test_jacobian_of_hundreds_of_joints(rng: np.random.Generator) -> None:
     skeleton = tree(rng, 250, deep=True, settings=True, sliding=0.1)
     pose = random_pose(rng, skeleton, angle=0.5, offset=0.1)
@@ -447,38 +436,6 @@ def test_jacobian_of_hundreds_of_joints(rng: np.random.Generator) -> None:
     some = np.eye(system.size)[rng.integers(0, system.size, 6)]
     mixed = rng.normal(size=(3, system.size)) / np.sqrt(system.size)
     assert_jacobian(system, values, np.concatenate([some, mixed]))
-
-
-def test_tasks_with_a_frame_axis_are_the_tasks_of_each_frame(rng: np.random.Generator) -> None:
-    skeleton = tree(rng, 10, deep=True, settings=True)
-    poses = random_pose(rng, skeleton, frames=(4,))
-    tasks: list[Task] = [
-        ReachPoint(joint="joint.9", target=rng.normal(size=(4, 3)), axes=(True, True, False)),
-        ReachPoint(joint="joint.8", target=rng.normal(size=3), armature_from_axes=random_rotations(rng, 4)),
-        MatchOrientation(joint="joint.7", target=random_rotations(rng, 4)),
-        MatchOrientation(joint="joint.6", target=random_rotations(rng, 1)[0]),
-        StayNear(channels=rng.normal(size=(4, 10, 6)), weight=0.2, over=("joint.5",)),
-        AimAt(joint="joint.9", target=rng.normal(size=(4, 3))),
-        OnPlane(joint="joint.8", origin=rng.normal(size=3), normal=rng.normal(size=(4, 3))),
-        OneOf(
-            alternatives=(
-                ReachPoint(joint="joint.7", target=rng.normal(size=(4, 3))),
-                OnPlane(joint="joint.9", origin=rng.normal(size=(4, 3)), normal=rng.normal(size=3)),
-            )
-        ),
-    ]
-    together = assemble(Problem(skeleton, tuple(tasks)), poses)
-    posed = together.place(together.mechanism.values(poses))
-    residual, jacobian = together.residual(posed), together.jacobian(posed)
-    errors, curvature = together.errors(posed), together.curvature(posed, residual)
-    for frame in range(4):
-        system, values = assembled(skeleton, poses[frame], [task.at_frame(frame) for task in tasks])
-        alone = system.place(values)
-        expected = system.residual(alone)
-        assert_allclose(residual[frame], expected[0], atol=1e-12)
-        assert_allclose(jacobian[frame], system.jacobian(alone)[0], atol=1e-12)
-        assert_allclose(errors[frame], system.errors(alone)[0], atol=1e-12)
-        assert_allclose(curvature[frame], system.curvature(alone, expected)[0], atol=1e-11)
 
 
 def test_a_frame_whose_target_is_nan_asks_for_nothing(rng: np.random.Generator) -> None:

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from blender_ik_addon.core import Pose, forward_kinematics
-from blender_ik_addon.core.model.mechanism import FEW, Mechanism, cross
+from blender_ik_addon.core.model.mechanism import FEW, Mechanism
 from tests.core.builders import random_pose, tree
 
 FRAMES = 4 * FEW
@@ -54,12 +54,6 @@ def test_twists_are_how_the_frames_move(seed: int) -> None:
             place = 0.5 * (ends[0] + ends[1])[slot, :3, 3]
             velocity = twists[3:, channel] + np.cross(twists[:3, channel], place)
             assert_allclose(moved[slot, :3, 3], velocity, atol=1e-8)
-
-
-def test_cross_products_are_those_of_numpy() -> None:
-    a, b = np.random.default_rng(1).normal(size=(2, 5, 4, 3))
-    assert_allclose(cross(a, b), np.cross(a, b), atol=1e-15)
-    assert_allclose(cross(a[:, :1], b), np.cross(a[:, :1], b), atol=1e-15)
 
 
 @pytest.mark.parametrize("hinges", [False, True])

@@ -31,7 +31,6 @@ from tests.core.strategies import (
     orders,
     quaternions,
     rotation_about,
-    rotations,
     rotvecs,
     vectors,
 )
@@ -109,14 +108,6 @@ def test_matrix_to_euler_and_back(drawn: Array) -> None:
         assert abs(principal[middle_axis(order)]) <= 0.5 * math.pi + ROUNDING
         assert np.all(np.abs(principal) <= math.pi + ROUNDING)
         again = rotation.matrix_from_euler(principal, order)
-        assert_allclose(again, matrix, atol=matrix_tolerance(angles, order))
-
-
-@given(matrix=rotations())
-def test_every_rotation_has_euler_angles(matrix: Array) -> None:
-    for order in range(6):
-        angles = rotation.euler_from_matrix(matrix, order)
-        again = rotation.matrix_from_euler(angles, order)
         assert_allclose(again, matrix, atol=matrix_tolerance(angles, order))
 
 

@@ -37,7 +37,7 @@ CLOSED = np.radians(0.01)
 """[rad] How well a cycle closes."""
 
 
-def circle(frames: int, radius: float = 0.6) -> Array:
+def circle(frames: int, radius: float = 0.45) -> Array:
     """A closed curve within reach, the first place again at the end, (frames, 3) [m]."""
     angle = np.linspace(0.0, 2.0 * np.pi, frames)
     around = np.stack([np.cos(angle), np.sin(angle), np.sin(angle)], axis=1)
@@ -574,11 +574,11 @@ def test_each_by_itself_is_each_solved_from_its_own_pose() -> None:
     targets = np.array(forward_kinematics(skeleton, goals).point(END, tip()))
     targets[3], targets[7] = 9.0, [0.0, -2.0, 0.1]  # out of reach; perhaps out of the limits
     problem = Problem(skeleton, (follow(targets, name="tip"),))
-    together = solve_each(problem, poses)
+    together = solve_each(problem, poses, restarts=4)
     assert together.pose.frames == (frames,) and not together.cancelled and not together.reached
     for frame in range(frames):
         task = problem.tasks[0].at_frame(frame)
-        alone = solve(Problem(skeleton, (task,)), poses[frame])
+        alone = solve(Problem(skeleton, (task,)), poses[frame], restarts=4)
         assert together.statuses[frame] is alone.status
         assert together.messages[frame] == alone.message
         assert_allclose(together.errors[frame], [error.error for error in alone.errors], atol=1e-6)

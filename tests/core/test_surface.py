@@ -329,11 +329,12 @@ def test_what_is_printed_is_short() -> None:
 def test_a_frame_of_a_motion_is_a_solution_with_reasons() -> None:
     tasks: tuple[Task, ...] = (ReachPoint("hand", [NEAR, FAR, NEAR]), StayNear(REST.channels, priority=1))
     limited = Skeleton.build(NAMES, [None, *NAMES[:3]], offsets=OFFSETS, lower=-1.5, upper=1.5)
-    motion = solve_each(Problem(limited, tasks), Pose.rest(limited, 3))
+    motion = solve_each(Problem(limited, tasks), Pose.rest(limited, 3), restarts=2)
     for number in range(3):
         alone = solve(
             Problem(limited, [task if task.frames is None else task.at_frame(number) for task in tasks]),
             Pose.rest(limited),
+            restarts=2,
         )
         frame = motion.frame(number)
         assert frame.status is alone.status and frame.message == alone.message
