@@ -31,9 +31,9 @@ class Job(Generic[Result]):
 
     def __init__(self, *armature_objects: Object) -> None:
         """Begin with nothing done."""
-        self._names = {own.session_uid: own.name for own in armature_objects}
+        self._called = {own.session_uid: own.name for own in armature_objects}
         """By session uid: an object may be renamed, or deleted, before the work is done."""
-        self._name, self.progress = listed([*self._names.values()]), 0.0
+        self._name, self.progress = listed([*self._called.values()]), 0.0
         self._undo = ExitStack()
         self._report: Result | None = None
         self._work = self._run()
@@ -41,12 +41,12 @@ class Job(Generic[Result]):
     def _objects(self) -> list[Object]:
         """Return the armature objects (IKError: one is gone)."""
         found = {own.session_uid: own for own in bpy.data.objects}
-        for uid, name in self._names.items():
+        for uid, name in self._called.items():
             if uid not in found:
                 raise IKError(
                     "armature {name!r} was deleted meanwhile: {noun} is cancelled", name=name, noun=self.noun
                 )
-        return [found[uid] for uid in self._names]
+        return [found[uid] for uid in self._called]
 
     def _object(self) -> Object:
         """Return the first of them."""

@@ -14,7 +14,8 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.core.motion import spans
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.fcurves import own_curves, read_keys, sample_channels
-from blender_ik_addon.scene.effectors.contact_keys import CONTACTS, contact_path
+from blender_ik_addon.scene.effectors.contact_keys import CONTACTS
+from blender_ik_addon.scene.properties.settings import effector_path
 
 from .builders import basic_human_metarig, empty
 
@@ -50,7 +51,7 @@ def row_of(figure: Any, name: str) -> int:
 
 def planted(figure: Any, name: str, which: str = "contact") -> list[tuple[int, int]]:
     """Spans of frames in which an effector is in contact, as (first, last)."""
-    on = sample_channels(figure, [(contact_path(row_of(figure, name), which), 0)], FRAMES)[:, 0] > 0.5
+    on = sample_channels(figure, [(effector_path(row_of(figure, name), which), 0)], FRAMES)[:, 0] > 0.5
     return [(FRAMES[a], FRAMES[b - 1]) for a, b in spans(on)]
 
 
@@ -80,7 +81,7 @@ def test_contacts_are_keys_that_the_dope_sheet_shows(size: float) -> None:
         assert (first, last) == (FRAMES[0], FRAMES[-1]) and 7 <= before < LIFTED[0] < LIFTED[1] < after <= 19
         assert planted(figure, "foot.R", which) == [(FRAMES[0], FRAMES[-1])]
     assert planted(figure, "hand.L") == []
-    curve = own_curves(figure)[contact_path(row_of(figure, "foot.L")), 0]
+    curve = own_curves(figure)[effector_path(row_of(figure, "foot.L"), "contact"), 0]
     assert curve.group.name == CONTACTS
     assert [key.interpolation for key in curve.keyframe_points] == ['CONSTANT'] * 3
     assert {round(key.co.x) for key in curve.keyframe_points} <= posing.contact_borders(figure)
@@ -123,7 +124,7 @@ def test_spans_that_are_edited_in_the_dope_sheet_are_locked_again_from_the_path_
     posing.lock_contacts(figure, [row], ease=0.0)
     last = planted(figure, "foot.L")[0][1]
     for which in "contact", "contact_toe":
-        curve = own_curves(figure)[contact_path(row, which), 0]
+        curve = own_curves(figure)[effector_path(row, which), 0]
         curve.keyframe_points[1].co.x = 6.0
         curve.update()
     assert posing.lock_contacts(figure, [row], ease=0.0).keys

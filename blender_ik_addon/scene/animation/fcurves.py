@@ -369,7 +369,7 @@ def check_keyable(obj: bpy.types.Object, *, own_action: bool = True) -> None:
     action = animation.action
     if own_action and action is not None and not action.is_editable:
         origin = (
-            Message("linked from {filepath}", filepath=action.library.filepath)
+            Message("linked from {file}", file=action.library.filepath)
             if action.library
             else Message("not editable")
         )

@@ -8,7 +8,7 @@ and neither weight changes, so posture and velocity are those of the keys beside
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import bpy
 import numpy as np
@@ -42,12 +42,10 @@ from ..animation.layers import (
 from ..animation.own_keys import note_own_keys
 from ..armature.armature import Armature
 from ..armature.restoring import ActionSnapshot, go_to_frame
+from ..properties.settings import SETTINGS_PATH
 from .frames import key_time
 from .options import BakeOptions
 from .replaced_keys import ReplacedKeys
-
-SETTINGS: Final = "poise."
-"""How the paths of Poise's own settings begin."""
 
 
 class Destination:
@@ -159,13 +157,13 @@ class Destination:
         handle = slot.handle
         for other in [own for own in new.slots if own.handle != handle]:
             new.slots.remove(other)
-        if any(path.startswith(SETTINGS) for path, _ in own_curves(obj)):
+        if any(path.startswith(SETTINGS_PATH) for path, _ in own_curves(obj)):
             animation.use_nla = True
             push_down(obj, self.span)
         animation.action = new
         animation.action_slot = new.slots[0]
         for (path, _), curve in own_curves(obj).items():
-            if path.startswith(SETTINGS):
+            if path.startswith(SETTINGS_PATH):
                 new.layers[0].strips[0].channelbag(new.slots[0]).fcurves.remove(curve)
 
     def clear(self) -> None:

@@ -15,7 +15,7 @@ from ...core import IKError
 from ..animation.fcurves import own_curves, read_keys
 from ..effectors.contact_keys import contact_borders
 from ..effectors.effectors import targets_of
-from ..properties.settings import RANGE_ITEMS, settings_of
+from ..properties.settings import EFFECTORS_PATH, RANGE_ITEMS, settings_of
 from ..reports import check_known
 
 LAST_FRAME: Final = 1_048_574
@@ -129,7 +129,7 @@ def _keys_of_targets(armature_object: Object) -> set[int]:
     targets = [own for own in targets_of(armature_object) if own != armature_object]
     found = set(_key_frames(targets, chosen=False))
     for (path, _), curve in own_curves(armature_object).items():
-        if path.startswith("poise.effectors"):
+        if path.startswith(EFFECTORS_PATH):
             found |= set((read_keys(curve)["co"][:, 0] / key_time()).tolist())
     return {round(frame) for frame in found}
 

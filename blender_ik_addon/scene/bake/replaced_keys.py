@@ -7,7 +7,6 @@ effector lets bones stay near the pose of each frame scripts need not be told: s
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 from bpy.types import Object
@@ -24,12 +23,9 @@ from ..animation.fcurves import (
 from ..animation.own_keys import foreign_keys
 from ..armature.armature import Armature
 from ..kinds.frame_data import FrameData
-from ..properties.settings import settings_of
+from ..properties.settings import EFFECTORS_PATH, settings_of
 from ..reports import listed
 from ..rig.rig import Rig
-
-INFLUENCES: Final = "poise.effectors"
-"""How the paths of settings begin that may let an effector take part in some frames only."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +115,7 @@ def solved_joints(rig: Rig, frames: FrameData) -> set[int]:
 def may_be_solved(armature_object: Object, rig: Rig, now: FrameData) -> set[int]:
     """Return the joints that a bake may move, known from one frame: an animated influence may be above 0."""
     changing = animated_channels(armature_object) | driven_channels(armature_object)
-    if any(path.startswith(INFLUENCES) for path, _ in changing):
+    if any(path.startswith(EFFECTORS_PATH) for path, _ in changing):
         now = replace(now, influences=np.ones_like(now.influences))
     return solved_joints(rig, now)
 

@@ -23,11 +23,11 @@ from ..armature.limits import joint_entries, limits_of, store_limits, turned_lim
 from ..armature.pose_note import note_posed
 from ..armature.role_table import Symmetry
 from ..effectors.effectors import check_present, label_of, target_of
-from ..effectors.entries import EFFECTORS_PATH, add_effector
+from ..effectors.entries import add_effector
 from ..effectors.transforms import rotation_of, rotations_of, set_rotation
 from ..kinds.kinds import AXES
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
-from ..properties.settings import settings_of
+from ..properties.settings import effector_path, settings_of
 from ..reports import check_known, listed, number_of_bones, number_of_effectors, number_of_targets
 from .mirrored_keys import Image, PropertyKeys, mirror_images, obstacle_to_keys, write_keys_of
 
@@ -142,7 +142,7 @@ def _mirror_settings(armature_object: Object, body: Symmetry, notes: list[str]) 
     keys: list[tuple[int, str, tuple[str, str], PropertyKeys]] = []
     for index, (origin, _) in wanted.items():
         for name in sorted(ANIMATED):
-            path, other = (f"{EFFECTORS_PATH}[{number}].{name}" for number in (index, origin))
+            path, other = (effector_path(row, name) for row in (index, origin))
             if not animated.isdisjoint((path, other)):
                 keys.append((index, name, (path, other), PropertyKeys.read(armature_object, other)))
     for index, (_, values) in wanted.items():

@@ -10,7 +10,7 @@ from bpy.types import Object
 from ...core import IKError
 from ...core.arrays import BoolArray
 from ..animation.fcurves import ChannelKeys, is_locked, own_channelbag, own_curves, read_keys, write_keys
-from ..properties.settings import settings_of
+from ..properties.settings import effector_path, settings_of
 
 CONTACTS: Final = "Contacts"
 """Name of the group of F-curves."""
@@ -19,17 +19,12 @@ PROPERTIES: Final = ("contact", "contact_toe")
 """Which say whether the points of a track are planted."""
 
 
-def contact_path(row: int, name: str = PROPERTIES[0]) -> str:
-    """Return the data path of a contact of the effector at a place in the list, from the armature object."""
-    return f"poise.effectors[{row}].{name}"
-
-
 def contact_borders(armature_object: Object) -> set[int]:
     """Return the whole frames at which contacts begin or end: keys of targets there say when they rest."""
     curves, borders = own_curves(armature_object), set[int]()
     for row in range(len(settings_of(armature_object).effectors)):
         for name in PROPERTIES:
-            curve = curves.get((contact_path(row, name), 0))
+            curve = curves.get((effector_path(row, name), 0))
             if curve is not None:
                 borders |= {round(frame) for frame in read_keys(curve)["co"][:, 0].tolist()}
     return borders
@@ -38,7 +33,7 @@ def contact_borders(armature_object: Object) -> set[int]:
 def key_contacts(armature_object: Object, row: int, frames: Sequence[int], on: BoolArray) -> None:
     """Key the contacts of an effector: at the first frame, and wherever they begin or end."""
     for name, planted in zip(PROPERTIES, on.T, strict=False):
-        path = contact_path(row, name)
+        path = effector_path(row, name)
         curve = own_curves(armature_object).get((path, 0))
         if curve is not None:
             if is_locked(curve):

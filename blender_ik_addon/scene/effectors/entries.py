@@ -30,7 +30,7 @@ from ..kinds.kinds import KINDS, asked_of, staying_joints
 from ..properties.effector_properties import STATE_ITEMS, POISE_PG_effector
 from ..properties.naming import follow_names, note_name, pose_bone
 from ..properties.overrides import only_own, prepare_override, refilled
-from ..properties.settings import settings_of
+from ..properties.settings import EFFECTORS_PATH, settings_of
 from ..reports import check_known
 from .effectors import check_evaluated, is_led, is_taken, label_of, lacks_target, target_label, target_of
 from .feet import is_rolling, sole_of, unrolled
@@ -52,9 +52,6 @@ SUFFIX: Final = " Targets"
 
 STATES: Final = tuple(item[0] for item in STATE_ITEMS)
 """Of effectors, by their names in files and scripts."""
-
-EFFECTORS_PATH: Final = "poise.effectors"
-"""Data path of the list, from the armature object."""
 
 
 def add_effector(

@@ -27,11 +27,6 @@ def is_rolling(entry: Any) -> bool:
     return entry.rolls and entry.kind == 'BOTH'
 
 
-def foot_path(row: int, name: str) -> str:
-    """Return the data path of an angle of the foot at a place in the list, from the armature object."""
-    return f"poise.effectors[{row}].{name}"
-
-
 def sole_of(entry: Any) -> Sole:
     """Return where the foot of an entry touches the floor."""
     return Sole(

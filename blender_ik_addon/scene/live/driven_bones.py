@@ -22,9 +22,8 @@ import numpy as np
 from bpy.types import Depsgraph, Object
 
 from ...core import Pose
-from ...core.amounts import angle_text, length_text
 from ...core.arrays import FloatArray, IntArray
-from ...core.messages import Message, both
+from ...core.messages import Message
 from ..armature.poses import decided_channels, with_parents
 from ..kinds.frame_data import FrameData
 from ..rig.reports import Measured, Tolerances
@@ -214,21 +213,13 @@ class Passes:
         texts: list[str] = []
         missed = within.missed(self._distances[row], self._angles[row]).tolist()
         for number, effector in enumerate(self._rig.effectors):
-            amounts = [
-                text_of(float(amount[row, number]))
-                for amount, tolerance, text_of in (
-                    (self._distances, within.positions, length_text),
-                    (self._angles, within.rotations, angle_text),
-                )
-                if amount[row, number] > tolerance[number]
-            ]
             if not missed[number]:
                 texts.append("")
                 continue
-            moved = Message(
-                "constraints keep moving {bone} by {amounts}", bone=effector.bone, amounts=both(amounts)
+            amounts = within.amounts(self._distances[row], self._angles[row], number)
+            texts.append(
+                Message("constraints keep moving {bone} by {amounts}", bone=effector.bone, amounts=amounts)
             )
-            texts.append(moved)
         return texts
 
 

@@ -46,13 +46,13 @@ from ..armature.restoring import made_removed_on_error, played_restored, show_ke
 from ..armature.role_table import read_character, rotation_in
 from ..armature.rotation_modes import rotations_in
 from ..bake.frames import checked_frames
-from ..effectors.contact_keys import PROPERTIES, contact_path, key_contacts
+from ..effectors.contact_keys import PROPERTIES, key_contacts
 from ..effectors.effectors import check_present, label_of
 from ..effectors.transforms import rotations_of, world_from_basis
 from ..jobs import Job
 from ..kinds.frame_data import points_of
 from ..live.following import held
-from ..properties.settings import settings_of
+from ..properties.settings import effector_path, settings_of
 from ..reports import in_a_row
 from ..rig.keying import GROUP
 from .snapping import able_targets, channels_that_count, put_back_on_error
@@ -268,7 +268,7 @@ class ContactsJob(Job[ContactReport]):
         curves, found = own_curves(armature_object), dict[int, BoolArray]()
         kept: list[int] = []
         for row, track in tracks.items():
-            channels = [(contact_path(row, name), 0) for name in PROPERTIES[: len(track.points)]]
+            channels = [(effector_path(row, name), 0) for name in PROPERTIES[: len(track.points)]]
             if not self._replace and any(channel in curves for channel in channels):
                 found[row] = sample_channels(armature_object, channels, self._frames) > 0.5
                 kept.append(row)

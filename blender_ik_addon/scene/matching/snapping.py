@@ -38,12 +38,12 @@ from ..bake.frames import checked_frames
 from ..character.preferring import beyond_limits, prefer_present_pose
 from ..effectors.effectors import check_present, label_of, lacks_target, present_state, target_of
 from ..effectors.entries import entry_at, match_target
-from ..effectors.feet import foot_path, is_rolling
+from ..effectors.feet import is_rolling
 from ..effectors.transforms import depth, rotation_of, set_rotation
 from ..kinds.kinds import KINDS
 from ..live.following import held
 from ..properties.effector_properties import FOOT_ANGLES
-from ..properties.settings import settings_of
+from ..properties.settings import effector_path, settings_of
 from ..reports import listed, number_of_targets
 from ..rig.keying import GROUP, auto_key_options, auto_keying, key_object, key_options, key_values
 
@@ -165,7 +165,7 @@ def _key_feet(armature_object: Object, rows: Iterable[int]) -> Iterator[str]:
 def _key_angles(armature_object: Object, row: int, names: Iterable[str], options: set[str]) -> str:
     """Key angles of a foot, all but those with drivers; say what keeps them from it, or nothing."""
     driven = {path for path, _ in driven_channels(armature_object)}
-    paths = [path for name in names if (path := foot_path(row, name)) not in driven]
+    paths = [path for name in names if (path := effector_path(row, name)) not in driven]
     why = unkeyable(armature_object, paths, Message("its roll, bank and pivots"))
     if not why:
         key_values(armature_object, paths, FEET, options)

@@ -14,6 +14,7 @@ import bpy
 from bpy.types import Action, Object, PropertyGroup
 
 from ...core.errors import IKError
+from ...core.messages import Message
 from ...core.problem.options import METHODS, USED_BY, SolverOptions
 from .declared import Declared, angle, entries, enum, flag, length, link, number, text, whole, wholes
 from .effector_properties import CLASSES as EFFECTOR_CLASSES
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
 
 EXTENSION: Final = __name__.removesuffix(".scene.properties.settings")
 """Under which name Blender knows the add-on: that of an extension has its repository before it."""
+
+SETTINGS_PATH: Final = "poise."
+"""How data paths of settings begin, from the armature object."""
+EFFECTORS_PATH: Final = f"{SETTINGS_PATH}effectors"
+"""Data path of the list of effectors."""
+
+
+def effector_path(row: int, name: str) -> str:
+    """Return the data path of a property of the effector at a place in the list."""
+    return f"{EFFECTORS_PATH}[{row}].{name}"
+
 
 _METHOD_LABELS = {
     'DLS': "Damped Least Squares",
@@ -99,18 +111,14 @@ def check_editable(armature_object: Object | None) -> None:
             name=name,
         )
     if not armature_object.is_editable:
-        library = armature_object.library
+        library, origin = armature_object.library, Message("linked")
         if library is not None:
-            raise IKError(
-                "armature {name!r} is linked from {file} and cannot be posed: make a library override of it "
-                "(Object > Library Override > Make)",
-                name=name,
-                file=library.filepath,
-            )
+            origin = Message("linked from {file}", file=library.filepath)
         raise IKError(
-            "armature {name!r} is linked and cannot be posed: make a library override of it "
+            "armature {name!r} is {origin} and cannot be posed: make a library override of it "
             "(Object > Library Override > Make)",
             name=name,
+            origin=origin,
         )
 
 

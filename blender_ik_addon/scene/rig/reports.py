@@ -61,6 +61,13 @@ class Tolerances:
         """Tell where a distance (..., E) [m] or angle [rad] is too large; nan, not asked for, is not."""
         return (distances > self.positions) | (angles > self.rotations)
 
+    def amounts(self, distances: FloatArray, angles: FloatArray, effector: int) -> str:
+        """Write by how much an effector is too far off, of distances (E,) [m] and angles (E,) [rad]."""
+        kinds = (distances, self.positions, length_text), (angles, self.rotations, angle_text)
+        return both(
+            [text(float(own[effector])) for own, most, text in kinds if own[effector] > most[effector]]
+        )
+
     def excess(self, distances: FloatArray, angles: FloatArray) -> FloatArray:
         """Return distances (..., E) [m] and angles [rad] in tolerances [1], the larger; 0 for nan."""
         larger = np.fmax(distances / self.positions, angles / self.rotations)
@@ -391,18 +398,12 @@ class BakeReport:
         for number, frame in enumerate(self.worst_frames):
             row = self.frames.index(frame)
             if missed[row, number]:
-                amounts = [
-                    text(float(errors[row, number]))
-                    for errors, most, text in (
-                        (self.position_errors, self.tolerances.positions, length_text),
-                        (self.rotation_errors, self.tolerances.rotations, angle_text),
-                    )
-                    if errors[row, number] > most[number]
-                ]
-                missing = Message(
-                    "{effector} misses by {amounts}", effector=self.names[number], amounts=both(amounts)
+                errors = self.position_errors[row], self.rotation_errors[row]
+                amounts = self.tolerances.amounts(*errors, number)
+                name = self.names[number]
+                found.append(
+                    (frame, Message("{effector} misses by {amounts}", effector=name, amounts=amounts))
                 )
-                found.append((frame, missing))
         return tuple(sorted(found))
 
     @property

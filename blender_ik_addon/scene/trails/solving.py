@@ -16,14 +16,11 @@ from ...core import forward_kinematics, solve
 from ...core.arrays import FloatArray
 from ..animation.fcurves import Channel, driven_channels, own_curves
 from ..effectors.effectors import targets_of
-from ..effectors.entries import EFFECTORS_PATH
 from ..properties.effector_properties import FOOT_ANGLES
-from ..properties.settings import settings_of
+from ..properties.settings import SETTINGS_PATH, effector_path, settings_of
 from ..rig.rig import Rig
 from .sampling import Curves, Sampled, evaluated_elsewhere, frame_times, moved_by_others
 
-SETTINGS_PATH: Final = "poise."
-"""How data paths of settings begin, from the armature object."""
 AMOUNTS: Final = ("influence", "height", "distance", *FOOT_ANGLES)
 """Properties of an effector that are read at each frame."""
 _SETTINGS: Final = ("bone", "kind", "enabled", "state", "priority", "weight")
@@ -48,7 +45,7 @@ def entries_at(armature_object: Object, frame: int) -> list[EntryAtFrame]:
     amounts: list[dict[str, float]] = [{} for _ in entries]
     for row, own in enumerate(amounts):
         for name in AMOUNTS:
-            values = curves.values.get((f"{EFFECTORS_PATH}[{row}].{name}", 0))
+            values = curves.values.get((effector_path(row, name), 0))
             if values is not None:
                 own[name] = float(values[0])
     return [EntryAtFrame(entry, own) for entry, own in zip(entries, amounts, strict=True)]
@@ -59,7 +56,7 @@ def unkeyed_settings(armature_object: Object, decided: Collection[Channel]) -> b
     found: list[Any] = []
     for row, entry in enumerate(settings_of(armature_object).effectors):
         for name in (*_SETTINGS, *AMOUNTS):
-            if (f"{EFFECTORS_PATH}[{row}].{name}", 0) not in decided:
+            if (effector_path(row, name), 0) not in decided:
                 found.append(getattr(entry, name))
     return repr(found).encode()
 
