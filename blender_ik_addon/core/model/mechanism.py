@@ -93,7 +93,7 @@ class Mechanism:
             pose.channels.reshape(frames, len(self.skeleton) * CHANNELS)[:, self._held],
             pose.scale,
         )
-        own = matrix_from_euler(pose.rotation, skeleton.orders)
+        rotations = matrix_from_euler(pose.rotation[:, involved], skeleton.orders[involved])
 
         kept: list[int] = []
         parent_slot: list[int] = []
@@ -105,14 +105,14 @@ class Mechanism:
         # Slot of the kept joint that carries a joint, and the joint's constant matrix in its frame.
         self._anchor = np.zeros(len(skeleton), dtype=np.int64)
         self._anchor_from_joint: dict[int, FloatArray] = {}
-        for joint in involved:
+        for joint, own in zip(involved, np.moveaxis(rotations, 1, 0), strict=True):
             parent = int(skeleton.parents[joint])
             anchor = ARMATURE if parent < 0 else int(self._anchor[parent])
             inherited = parent_transform(
                 skeleton, joint, None if parent < 0 else self._anchor_from_joint[parent]
             )
             free = skeleton.free[joint]
-            linear = own[:, joint] * pose.scale[:, joint, None, :]
+            linear = own * pose.scale[:, joint, None, :]
             hinge = parent >= 0 and not skeleton.inherit_rotation[joint]
             if not _is_kept(skeleton, joint):
                 matrix = inherited.apply(pose.translation[:, joint], linear)

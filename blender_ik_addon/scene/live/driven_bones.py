@@ -260,10 +260,20 @@ class DrivenBones:
         bones.taken = bones.seen(rig, armature_object, depsgraph)
         return bones
 
+    def names(self, rig: Rig) -> frozenset[str]:
+        """Their names."""
+        return frozenset(rig.armature.skeleton.names[joint] for joint in self.joints.tolist())
+
     def seen(self, rig: Rig, armature_object: Object, depsgraph: Depsgraph) -> FloatArray:
         """Where they are, as `taken`; angles are the nearest to those."""
         shown = with_parents(rig.armature.skeleton, rig.shown(armature_object, depsgraph), self.joints)
         return _seen(rig, shown, self.joints, self.taken)
+
+    def placed(self, frames: FrameData, places: FloatArray) -> FrameData:
+        """Return data of one frame with driven bones at places (k, 9)."""
+        channels, scale = frames.pose.channels.copy(), frames.pose.scale.copy()
+        channels[0, self.joints], scale[0, self.joints] = places[:, :6], places[:, 6:]
+        return replace(frames, pose=Pose(channels, scale))
 
     def moved(self, found: FloatArray) -> bool:
         """Whether bones (k, 9) are elsewhere than they were taken to be.

@@ -22,6 +22,7 @@ from bpy.types import Depsgraph, Object
 from mathutils import Matrix
 
 from ...core import IKError, Pose, forward_kinematics
+from ...core.arrays import FloatArray
 from ...core.messages import Message
 from ...core.solve.follower import Followed, Follower, follows
 from ...core.solve.tracker import Tracker
@@ -242,7 +243,9 @@ class _Update:
                 effectors = read_effectors(armature_object)
         self.rests = note.aims == aims or (self.tool and underway and state is State.WAITING)
         """Whether its targets are where they were, and nothing is under way."""
-        self.driven_moved = body is not None and _driven_bones_moved(armature_object, body, depsgraph)
+        self.driven = None if body is None else _driven_bones(armature_object, body, depsgraph)
+        """Driven bones of the last solve, and where they are, (k, 9); None without any."""
+        self.driven_moved = body is not None and self._driven_bones_moved(body)
         """Whether driven bones are elsewhere than the last solve took them to be."""
         self.quiet = self.rests and not (look_closely or reposed or self.driven_moved)
         """Whether nothing else has changed either."""
@@ -259,6 +262,17 @@ class _Update:
                 body.fields.clear()  # another body by now
         self.body, self.rig = body, body.rig
         body.state, body.sums = state, body.sums or pose_note.sums
+
+    def _driven_bones_moved(self, body: Body) -> bool:
+        """Whether driven bones are elsewhere than the last solve took them to be."""
+        if self.driven is None:
+            return False
+        driven, found = self.driven
+        moved = driven.moved(found)
+        if driven.given_up and not moved:
+            driven.given_up = False  # it is reported once
+            _measure(self.armature_object, body.rig, self.depsgraph, RESTLESS)
+        return moved
 
     def event(self) -> Event:
         """What it means for the body. Where targets are back, `body.home` is the pose that belongs there."""
@@ -399,7 +413,9 @@ class _Update:
     def _end_solve(self) -> None:
         """Note what follows, and bring its targets, to where bones are now."""
         skeleton = self.rig.armature.skeleton
-        if self.left is not None:  # Blender evaluates it after this update
+        if not any(effector.follows for effector in self.rig.effectors):
+            bones = np.empty((0, 4, 4))
+        elif self.left is not None:  # Blender evaluates it after this update
             bones = forward_kinematics(skeleton, self.left).matrices
         else:
             posed = self.armature_object.evaluated_get(self.depsgraph)
@@ -458,15 +474,18 @@ class _Update:
         """Where the body and its targets are; with driven bones where they are to be taken to be."""
         rig, driven = self.rig, self.body.driven_bones
         origin = Origin.of(self.armature_object, rig.armature)
-        frames = rig.read_frame(self.armature_object, self.depsgraph, origin=origin)
         if driven is None:
-            return frames
-        seen = driven.seen(rig, self.armature_object, self.depsgraph)
+            return rig.read_frame(self.armature_object, self.depsgraph, origin=origin)
+        frames = rig.read_frame(self.armature_object, self.depsgraph, but=driven.names(rig))
+        if self.driven is not None and self.driven[0] is driven:
+            seen = self.driven[1]
+        else:
+            seen = driven.seen(rig, self.armature_object, self.depsgraph)
+        frames = driven.placed(frames, seen)
+        if origin is not None:
+            frames = rig.from_origin(frames, origin)
         alone = self.rests and self.bones == self.note.bones and not self.replayed
-        taken = driven.follow(seen) if alone else driven.begin(seen)
-        channels, scale = frames.pose.channels.copy(), frames.pose.scale.copy()
-        channels[0, driven.joints], scale[0, driven.joints] = taken[:, :6], taken[:, 6:]
-        return replace(frames, pose=Pose(channels, scale))
+        return driven.placed(frames, driven.follow(seen) if alone else driven.begin(seen))
 
 
 def _measure(
@@ -504,14 +523,12 @@ def _names(armature_object: Object, bones: npt.NDArray[np.bool_]) -> frozenset[s
     return frozenset(bone.name for bone, wanted in zip(every, bones.tolist(), strict=True) if wanted)
 
 
-def _driven_bones_moved(armature_object: Object, body: Body, depsgraph: Depsgraph) -> bool:
-    """Whether driven bones are elsewhere than the last solve took them to be."""
+def _driven_bones(
+    armature_object: Object, body: Body, depsgraph: Depsgraph
+) -> tuple[DrivenBones, FloatArray] | None:
+    """Return the driven bones of a body, and where they are; None without any, or where bones are others."""
     driven, rig = body.driven_bones, body.rig
     bones: Any = () if armature_object.pose is None else armature_object.pose.bones
-    if driven is None or {bone.name for bone in bones} != set(rig.armature.skeleton.names):
-        return False
-    moved = driven.moved(driven.seen(rig, armature_object, depsgraph))
-    if driven.given_up and not moved:
-        driven.given_up = False  # it is reported once
-        _measure(armature_object, rig, depsgraph, RESTLESS)
-    return moved
+    if driven is None or set(bones.keys() if bones else ()) != set(rig.armature.skeleton.names):
+        return None
+    return driven, driven.seen(rig, armature_object, depsgraph)

@@ -137,16 +137,24 @@ class Rig:
         check_evaluated(armature_object, self.effectors, depsgraph)
 
     def read_frame(
-        self, armature_object: Object, depsgraph: Depsgraph, *, origin: Origin | None = None
+        self,
+        armature_object: Object,
+        depsgraph: Depsgraph,
+        *,
+        origin: Origin | None = None,
+        but: frozenset[str] = frozenset(),
     ) -> FrameData:
         """Read pose, targets and the place of the object at the depsgraph's frame, as data of one frame.
 
         Args:
             origin: Where influences below 1 begin; by default in the pose that is read.
+            but: Driven bones whose channels are not read, as the caller knows them.
         """
-        frames = self.frames_of([self.read_raw(armature_object, depsgraph)])
-        if origin is None:
-            return frames
+        frames = self.frames_of([self.read_raw(armature_object, depsgraph)], but)
+        return frames if origin is None else self.from_origin(frames, origin)
+
+    def from_origin(self, frames: FrameData, origin: Origin) -> FrameData:
+        """Return data of one frame in which influences below 1 begin elsewhere than in its pose."""
         return replace(frames, origin=origin.pose(self.armature, frames.pose[0])[None])
 
     def read_raw(self, armature_object: Object, depsgraph: Depsgraph, entries: Any = None) -> RawFrame:
@@ -169,8 +177,11 @@ class Rig:
             recorded=recorded,
         )
 
-    def frames_of(self, raws: Sequence[RawFrame]) -> FrameData:
-        """Return frames that were read as data."""
+    def frames_of(self, raws: Sequence[RawFrame], but: frozenset[str] = frozenset()) -> FrameData:
+        """Return frames that were read as data (but: as `read_frame`)."""
+        bones = self._posed_bones
+        if but:
+            bones = (frozenset(self.armature.skeleton.names) if bones is None else bones) - but
 
         def stacked(name: str) -> FloatArray:
             return np.stack([getattr(raw, name) for raw in raws])
@@ -178,7 +189,7 @@ class Rig:
         matrices = stacked("world_from_armature")
         return FrameData(
             skeleton=self.armature.skeleton,
-            pose=poses_of(self.armature, [raw.pose for raw in raws], bones=self._posed_bones),
+            pose=poses_of(self.armature, [raw.pose for raw in raws], bones=bones),
             world_from_armature=matrices,
             world_from_joint=matrices[:, None] @ stacked("armature_from_joint"),
             world_from_target=stacked("world_from_target"),
