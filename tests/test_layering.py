@@ -12,8 +12,6 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "blender_ik_addon"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -272,81 +270,6 @@ def test_there_is_something_to_look_at():
     assert {f"{layer}/{module}.py" for layer in BASE for module in BASE[layer]} <= names
     folders = {path.parent for layer in BASE for path in (PACKAGE / layer).glob("*/__init__.py")}
     assert {folder.relative_to(PACKAGE).as_posix() for folder in folders} == set(PACKAGES)
-
-
-@pytest.mark.parametrize(
-    ("layer", "source", "wrong"),
-    [
-        ("core", "import numpy as np\nfrom .rotation import skew\nfrom . import errors", []),
-        ("core", "import bpy", ["bpy"]),
-        ("core", "def f():\n    from mathutils import Vector", ["mathutils.Vector"]),
-        ("core", "import scipy.optimize", ["scipy.optimize"]),
-        ("core", "from ..scene import posing", ["blender_ik_addon.scene.posing"]),
-        ("core", "from .. import scene", ["blender_ik_addon.scene"]),
-        ("core", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import bpy", []),
-        ("core", "import typing\nif typing.TYPE_CHECKING:\n    pass\nelse:\n    import bpy", ["bpy"]),
-        ("scene", "import bpy\nfrom ..core.solver import solve", []),
-        ("scene", "from ..ui.panels import X", ["blender_ik_addon.ui.panels.X"]),
-        ("scene", "from .. import registration", ["blender_ik_addon.registration"]),
-        ("ui", "from ..scene import posing\nfrom ..core.errors import IKError", []),
-    ],
-)
-def test_the_rule_finds_what_it_is_for(layer: str, source: str, wrong: list[str]):
-    assert import_faults(source, layer, (PACKAGE.name, layer)) == wrong
-
-
-@pytest.mark.parametrize(
-    ("package", "source", "wrong"),
-    [
-        (
-            "core/engine",
-            "import numpy as np\nfrom ..arrays import FloatArray\nfrom .energy import Energy",
-            [],
-        ),
-        ("core/engine", "from ..problem.system import System\nfrom . import kernel", []),
-        ("core/engine", "from ..solve.solver import solve", ["blender_ik_addon.core.solve.solver.solve"]),
-        ("core/engine", "from ..solve import sequence", ["blender_ik_addon.core.solve.sequence"]),
-        ("core/engine", "from ... import core", ["blender_ik_addon.core"]),
-        ("core/methods", "from ..problem.system import System\nfrom .inverses import pseudo_inverse", []),
-        (
-            "core/methods",
-            "from ..engine.energy import Energy",
-            ["blender_ik_addon.core.engine.energy.Energy"],
-        ),
-        ("core/model", "from ..tasks import Task", ["blender_ik_addon.core.tasks.Task"]),
-        (
-            "core/engine",
-            "def f():\n    from ..solve.follower import Follower",
-            ["blender_ik_addon.core.solve.follower.Follower"],
-        ),
-    ],
-)
-def test_the_rule_of_packages_finds_what_it_is_for(package: str, source: str, wrong: list[str]):
-    assert package_faults(source, package, (PACKAGE.name, *package.split("/"))) == wrong
-
-
-def test_the_rule_of_exports_finds_what_it_is_for():
-    core = (PACKAGE.name, "core")
-    assert inner_imports("from .methods import StepRuleLoop", core) == set()
-    inner = "blender_ik_addon.core.methods.loop"
-    assert inner_imports("from .methods.loop import StepRuleLoop", core) == {f"{inner}.StepRuleLoop"}
-    assert inner_imports("from .methods import loop", core) == {inner}
-
-
-@pytest.mark.parametrize(
-    ("source", "count"),
-    [
-        ('"""Text."""\nX: int = 3\nregister, unregister = bpy.utils.register_classes_factory((A,))', 0),
-        ("bpy.utils.register_class(A)", 1),
-        ("bpy.types.Object.poise = PointerProperty(type=A)", 1),
-        ("if sys.platform:\n    bpy.app.handlers.load_post.append(f)", 1),
-        ("for c in classes:\n    bpy.utils.register_class(c)", 1),
-        ("try:\n    import x\nexcept ImportError:\n    print(1)", 1),
-        ("if __name__ == '__main__':\n    main()", 0),
-    ],
-)
-def test_the_rule_knows_definitions_from_deeds(source: str, count: int):
-    assert len(statement_faults(source)) == count
 
 
 def core_modules() -> list[str]:

@@ -81,7 +81,3 @@ def test_no_identifier_is_retired():
 def test_retired_words_are_in_no_text_that_users_read(word: str):
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     assert [page.name for page in pages if re.search(rf"\b{word}\b", page.read_text(encoding="utf-8"))] == []
-
-
-def test_a_name_is_found():
-    assert names_in("stage = 1  # occasion\n'manner'") == {"stage"}

@@ -517,50 +517,7 @@ def test_curvature_of_a_stacked_problem_is_in_its_units(kind_of_tree: str, rng: 
 
 
 # ----------------------------------------------------------------------------------------------------------
-# Some frames of a batch
-
-
-@pytest.mark.parametrize("constants", ["the same", "animated", "scaled"])
-def test_some_frames_of_a_system_are_those_of_the_whole(constants: str, rng: np.random.Generator) -> None:
-    frames, n = 6, 10
-    skeleton = tree(rng, n, deep=True, settings=True)
-    channels = random_pose(rng, skeleton, frames=(frames,)).channels
-    if constants != "animated":
-        channels = np.where(skeleton.free, channels, channels[:1])
-    scale = np.repeat(rng.uniform(0.7, 1.4, (frames, n, 1)), 3, axis=2)
-    poses = Pose(channels, scale if constants == "scaled" else np.ones((frames, n, 3)))
-    tasks: list[Task] = [
-        ReachPoint(joint="joint.9", target=rng.normal(size=(frames, 3)), point=rng.normal(size=3)),
-        ReachPoint(joint="joint.7", target=rng.normal(size=3), axes=(True, False, True), priority=1),
-        ReachPoint(
-            joint="joint.8", target=rng.normal(size=3), armature_from_axes=random_rotations(rng, frames)
-        ),
-        MatchOrientation(joint="joint.7", target=random_rotations(rng, frames), axes=(True, True, False)),
-        MatchOrientation(joint="joint.6", target=random_rotations(rng, 1)[0], priority=1),
-        StayNear(channels=rng.normal(size=(frames, n, 6)), weight=0.2, over=("joint.5",)),
-    ]
-    whole = assemble(Problem(skeleton, tuple(tasks)), poses)
-    assert (len(whole.mechanism.pre) > 1) == (constants != "the same")
-    values = whole.mechanism.values(poses)
-    posed = whole.place(values)
-    residual, jacobian = whole.residual(posed), whole.jacobian(posed)
-    forces = rng.normal(size=residual.shape)
-    curvature = whole.curvature(posed, forces)
-    for index in (np.array([4, 1, 2]), np.array([5]), np.arange(frames)):
-        some = whole.select(index)
-        alone = some.place(values[index])
-        for matrices in (alone.matrices, posed.select(some.mechanism, index).matrices):
-            assert_allclose(matrices, posed.matrices[index], atol=1e-14)
-        assert_allclose(some.residual(alone), residual[index], atol=1e-13)
-        assert_allclose(some.jacobian(alone), jacobian[index], atol=1e-13)
-        assert_allclose(some.errors(alone), whole.errors(posed)[index], atol=1e-13)
-        assert_allclose(some.curvature(alone, forces[index]), curvature[index], atol=1e-9)
-    again = whole.select(np.array([4, 1, 2])).select(np.array([2]))  # frame 2
-    assert_allclose(again.residual(again.place(values[[2]])), residual[[2]], atol=1e-13)
-    own = [task.at_frame(2) for task in tasks]
-    for got, expected in zip(again.tasks, own, strict=True):
-        for name in ("target", "channels"):
-            assert np.array_equal(getattr(got, name, 0), getattr(expected, name, 0))
+# What is kept with a skeleton
 
 
 def test_a_pose_that_differs_in_what_is_held_is_folded_anew(rng: np.random.Generator) -> None:

@@ -22,17 +22,7 @@ FRAMES = range(1, 7)
 @pytest.fixture
 def arm() -> Any:
     """Four bones whose tip follows an empty that moves from frame 1 to 6."""
-    armature: Any = builders.chain(4, 0.3, name="arm")
-    armature.poise.move_root = False
-    armature.poise.effectors[posing.add_effector(armature, "bone.003")].kind = 'POSITION'
-    target = armature.poise.effectors[0].target
-    for frame, place in ((1, (0.4, 0.2, 0.5)), (6, (0.3, -0.4, 0.6))):
-        target.location = place
-        target.keyframe_insert("location", frame=frame)
-    scene: Any = bpy.context.scene
-    scene.frame_start, scene.frame_end = FRAMES[0], FRAMES[-1]
-    scene.frame_set(1)
-    return armature
+    return builders.following_arm({1: (0.4, 0.2, 0.5), 6: (0.3, -0.4, 0.6)}, FRAMES[-1])
 
 
 def record_motion(armature: Any, *frames: int) -> None:
