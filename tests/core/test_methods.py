@@ -296,8 +296,8 @@ def circle(frames: int, times: int = 1) -> Array:
 @each_differential
 def test_a_motion_is_followed_frame_by_frame(method: str) -> None:
     skeleton = planar(3, preferred=0.4)
-    problem = Problem(skeleton, (reach(3, circle(12)[:6]),))
-    poses = Pose.from_channels(np.tile(pose_of(skeleton, [0.4] * 3).channels, (6, 1, 1)))
+    problem = Problem(skeleton, (reach(3, circle(12)[:4]),))
+    poses = Pose.from_channels(np.tile(pose_of(skeleton, [0.4] * 3).channels, (4, 1, 1)))
     options = SolverOptions(method=method, tolerance_position=2e-3, max_iterations=100)
     told: list[float] = []
     together = solve_sequence(problem, poses, options, progress=told.append)
@@ -312,7 +312,7 @@ def test_a_motion_is_followed_frame_by_frame(method: str) -> None:
     assert np.abs(np.diff(together.pose.channels, axis=0)).max() < 0.6
     stopped = solve_sequence(problem, poses, options, progress=lambda part: part > 0.4)
     assert stopped.cancelled
-    assert 2 <= len(stopped.pose.channels) < 6
+    assert 1 <= len(stopped.pose.channels) < 4
 
 
 def test_with_springs_closed_paths_lead_back_to_the_same_pose_and_without_they_drift() -> None:

@@ -295,12 +295,10 @@ def test_a_soft_choice_takes_the_target_that_it_comes_nearest_to() -> None:
 
 
 @cache
-def noisy(
-    softness: float, outlier: float = 0.0, noise: float = 0.01, frames: int = 25
-) -> tuple[SequenceSolution, Array]:
-    """Hands and head along a swing with noise on each [m], and how far off the true places, (F, 3)."""
+def noisy(softness: float, outlier: float = 0.0) -> tuple[SequenceSolution, Array]:
+    """Hands and head along a swing with 10 mm of noise on each, and how far off the true places, (F, 3)."""
     rng = np.random.default_rng(3)
-    skeleton = ARMS
+    skeleton, frames, noise = ARMS, 25, 0.01
     ends = [random_pose(rng, skeleton, only_free=True, angle=0.6).channels for _ in range(2)]
     part = (0.5 - 0.5 * np.cos(np.linspace(0.0, 2.0 * np.pi, frames)))[:, None, None]
     true = forward_kinematics(skeleton, Pose.from_channels(ends[0] * (1.0 - part) + ends[1] * part))
@@ -331,13 +329,6 @@ def test_noise_of_soft_targets_is_smoothed_away() -> None:
     assert not soft.pops
     softer, _ = noisy(0.02)
     assert acceleration(softer) < acceleration(soft) and softer.errors.mean() < 0.025
-
-
-def test_markers_that_shake_by_millimetres_move_joints_a_fifth_as_much_at_that_softness() -> None:
-    exact, near_exact = noisy(0.0, noise=0.002, frames=61)
-    soft, near_soft = noisy(0.002, noise=0.002, frames=61)
-    assert acceleration(soft) < 0.2 * acceleration(exact)
-    assert soft.errors.mean() < 0.002 and near_soft.mean() < 1.1 * near_exact.mean()
 
 
 def test_a_motion_is_drawn_less_by_an_outlier_of_a_soft_target() -> None:
