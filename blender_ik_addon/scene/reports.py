@@ -90,21 +90,14 @@ class Smoothed(NamedTuple):
     """Whether it is an angle."""
 
 
-def notes_on_smoothing(smoothed: Iterable[Smoothed]) -> tuple[str, ...]:
-    """Write how much smoothness adds to the misses."""
-    texts = _amounts(smoothed)
-    return (Message("smoothness adds up to {amounts} to the misses", amounts=texts),) if texts else ()
+SMOOTHNESS: Final = Message("smoothness adds up to {amounts} to the misses")
+BETWEEN: Final = Message("between keys targets are missed by up to {amounts}")
+"""What is said of the largest amounts."""
 
 
-def notes_on_between(largest: Iterable[Smoothed]) -> tuple[str, ...]:
-    """Write how far targets are missed in frames between keys."""
-    texts = _amounts(largest)
-    return (Message("between keys targets are missed by up to {amounts}", amounts=texts),) if texts else ()
-
-
-def _amounts(largest: Iterable[Smoothed]) -> str:
-    """Write amounts with effector and frame."""
-    texts = [
+def notes_on_amounts(text: Message, largest: Iterable[Smoothed]) -> tuple[str, ...]:
+    """Write a text with amounts, of which effector and in which frame; nothing where there are none."""
+    amounts = [
         Message(
             "{amount} ({effector}, frame {frame})",
             amount=(angle_text if own.angular else length_text)(own.amount),
@@ -113,7 +106,7 @@ def _amounts(largest: Iterable[Smoothed]) -> str:
         )
         for own in largest
     ]
-    return both(texts) if texts else ""
+    return (text.filled(amounts=both(amounts)),) if amounts else ()
 
 
 SETTLING: Final = Message("Settling")

@@ -506,15 +506,13 @@ class POISE_OT_pin(EffectorOperator, label="Pin"):
         (posing.unpin if release else posing.pin)(armature, shown_effector(context, armature))
 
 
-def _state_items() -> tuple[tuple[str, str, str], ...]:
-    """The states, for a menu; first what an effector with another state does."""
-    return (('NEXT', "Next", "The state that comes next"), *(item[:3] for item in STATE_ITEMS))
+NEXT = ('NEXT', "Next", "The state that comes next")
 
 
 class POISE_OT_set_state(EffectorOperator, label="Set State"):
     """Pin, Reach, Follow or Off: of the selected bones or targets, or of one effector"""
 
-    state: choice("What the effectors do", *_state_items(), name="State")
+    state: choice("What the effectors do", NEXT, *(item[:3] for item in STATE_ITEMS), name="State")
 
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:

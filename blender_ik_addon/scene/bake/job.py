@@ -36,7 +36,7 @@ from ..kinds.kinds import Effector, Plan
 from ..live.driven_bones import Passes
 from ..live.following import held
 from ..properties.settings import settings_of
-from ..reports import Smoothed, notes_on_between, notes_on_branches, notes_on_smoothing
+from ..reports import BETWEEN, SMOOTHNESS, Smoothed, notes_on_amounts, notes_on_branches
 from ..rig.reports import (
     BakeReport,
     Measured,
@@ -447,8 +447,8 @@ class BakeJob(Job[BakeReport]):
                 *rig.notes_on_shear(armature_object, bpy.context.view_layer.depsgraph),
                 *notes,
                 *notes_on_branches(pops),
-                *notes_on_smoothing(traded),
-                *notes_on_between(_largest(rig.effectors, frames_between, missed_between, within)),
+                *notes_on_amounts(SMOOTHNESS, traded),
+                *notes_on_amounts(BETWEEN, _largest(rig.effectors, frames_between, missed_between, within)),
                 *([remark.filled(replaced=self.replaced.text)] if self.replaced else []),
                 *([LIVE_SHOWS] if settings.live else []),
             ),

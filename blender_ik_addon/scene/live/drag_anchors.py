@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import bpy
 import numpy as np
 from bpy.types import Object
 
@@ -15,6 +16,7 @@ from ...core.character.roles import LimbKind, Role
 from ...core.messages import Joined, Message, counted
 from ...core.solve.follower import Followed
 from ..armature.armature import Armature
+from ..armature.restoring import block_with_uid
 from ..armature.role_table import read_character
 from ..kinds.frame_data import orientations
 from ..reports import SETTLING, listed
@@ -56,6 +58,14 @@ class Anchor:
         if turn_weight and np.isfinite(rotation).all():
             tasks.append(MatchOrientation(joint=bone, target=rotation, weight=turn_weight, name=bone))
         return cls(bone, bone, tuple(tasks), firm)
+
+
+def dragged_object(uid: int) -> Object:
+    """Return the armature object with a session uid (IKError: it is gone)."""
+    found = block_with_uid(bpy.data.objects, uid)
+    if found is None:
+        raise IKError("the armature that was dragged is gone: cancel the drag")
+    return found
 
 
 def limbs_and_hips(armature_object: Object, skeleton: Skeleton) -> list[tuple[int, str]]:

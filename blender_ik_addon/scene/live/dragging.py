@@ -57,6 +57,7 @@ from .drag_anchors import (
     DragError,
     DragReport,
     drag_report,
+    dragged_object,
     first_anchors,
     limbs_and_hips,
     movable_for,
@@ -183,10 +184,7 @@ class Drag:
 
     def object(self) -> Object:
         """The armature object; an IKError where it is gone."""
-        found = block_with_uid(bpy.data.objects, self._uid)
-        if found is None:
-            raise IKError("the armature that was dragged is gone: cancel the drag")
-        return found
+        return dragged_object(self._uid)
 
     # What the user does
 

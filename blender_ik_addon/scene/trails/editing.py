@@ -34,7 +34,7 @@ from ..armature.restoring import (
 from ..effectors.effectors import label_of, targets_of
 from ..effectors.transforms import rides, world_from_basis
 from ..kinds.kinds import KINDS
-from ..live.drag_anchors import DragError, DragReport
+from ..live.drag_anchors import DragError, DragReport, dragged_object
 from ..live.dragging import Drag
 from ..live.following import held
 from ..live.machine import LIVE
@@ -223,10 +223,7 @@ class TargetsAtFrame:
 
     def object(self) -> Object:
         """The armature object; an IKError where it is gone."""
-        found = block_with_uid(bpy.data.objects, self._uid)
-        if found is None:
-            raise IKError("the armature whose trail was dragged is gone: cancel the drag")
-        return found
+        return dragged_object(self._uid)
 
     def _place_of(self, armature_object: Object, tracked: Tracked) -> FloatArray:
         depsgraph = bpy.context.evaluated_depsgraph_get()

@@ -1207,7 +1207,6 @@ TEXTS: Final[Mapping[str, str]] = {
     "the armature goes where it goes": "das Skelett geht dahin mit, wohin es geht",
     "the armature is animated": "das Skelett ist animiert",
     "the armature that was dragged is gone: cancel the drag": "das gezogene Skelett ist nicht mehr da: das Ziehen abbrechen",
-    "the armature whose trail was dragged is gone: cancel the drag": "das Skelett, dessen Spur gezogen wurde, ist nicht mehr da: das Ziehen abbrechen",
     "the axes of these bones do not mirror those of the other side: {askew}": "die Achsen dieser Knochen spiegeln nicht die der anderen Seite: {askew}",
     "the bake": "das Backen",
     "the bake would replace {keys}. Poise has not written them, or they were edited since: allow it with replace=True (--force on the command line), or choose other frames": "das Backen würde {keys} ersetzen. Poise hat sie nicht geschrieben, oder sie wurden seither bearbeitet: es mit replace=True erlauben (--force auf der Kommandozeile), oder andere Bilder wählen",
