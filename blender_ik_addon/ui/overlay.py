@@ -19,7 +19,7 @@ import bpy
 import gpu
 import numpy as np
 from bpy.app.handlers import persistent
-from bpy.props import IntProperty, PointerProperty
+from bpy.props import PointerProperty
 from bpy.types import Context, Panel, PropertyGroup, Scene, SpaceView3D
 
 from ..core.arrays import FloatArray, IntArray
@@ -27,6 +27,7 @@ from ..scene.effectors.effectors import present_state
 from ..scene.live.dragging import Drag
 from ..scene.live.overlay_geometry import Line, Marks, Point, Wanted, drag_marks, marks_of, rig_to_mark
 from ..scene.properties.app_handlers import handlers_factory
+from ..scene.properties.declared import whole
 from ..scene.properties.settings import settings_of
 from ..scene.rig.rig import Rig
 from .acting import active_bone, context_armature, flag
@@ -71,18 +72,10 @@ class POISE_PG_overlay(PropertyGroup):
     )
     trails: flag("Trails", "Where hands, feet, hips and head are at the frames round the present one", False)
     ghosts: flag("Ghosts", "The body at the key poses round the present frame", False)
-    before: IntProperty(
-        name="Before", description="Frames before the present one", default=15, min=0, soft_max=100
-    )
-    after: IntProperty(
-        name="After", description="Frames after the present one", default=15, min=0, soft_max=100
-    )
-    most_ghosts: IntProperty(
-        name="Key Poses",
-        description="How many key poses at most are shown as ghosts on each side of the present frame",
-        default=3,
-        min=1,
-        soft_max=12,
+    before: whole("Before", default=15, min=0, soft_max=100)("Frames before the present one")
+    after: whole("After", default=15, min=0, soft_max=100)("Frames after the present one")
+    most_ghosts: whole("Key Poses", default=3, min=1, soft_max=12)(
+        "How many key poses at most are shown as ghosts on each side of the present frame"
     )
 
 
