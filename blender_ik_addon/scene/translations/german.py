@@ -1212,6 +1212,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "the bake would replace {keys}. Poise has not written them, or they were edited since: allow it with replace=True (--force on the command line), or choose other frames": "das Backen würde {keys} ersetzen. Poise hat sie nicht geschrieben, oder sie wurden seither bearbeitet: es mit replace=True erlauben (--force auf der Kommandozeile), oder andere Bilder wählen",
     "the best pose found": "die beste gefundene Pose",
     "the bones of {armature!r} have changed since they were read ({changed}): read the armature again": "die Knochen von {armature!r} haben sich seit dem Einlesen geändert ({changed}): das Skelett neu einlesen",
+    "the bones of {armature!r} have changed since they were read: read the armature again": "die Knochen von {armature!r} haben sich seit dem Einlesen geändert: das Skelett neu einlesen",
     "the bones of {armature!r} have no mass that could be balanced: set some in the sidebar, tab Poise, Masses": "die Knochen von {armature!r} haben keine Masse für ein Gleichgewicht: in der Seitenleiste welche setzen, Reiter Poise, Massen",
     "the character has a bone {choice!r} that is not in this skeleton": "die Figur hat einen Knochen {choice!r}, der nicht in diesem Skelett ist",
     "the effectors of {armature!r} have changed meanwhile: begin again": "die Effektoren von {armature!r} haben sich inzwischen geändert: von vorn beginnen",
