@@ -7,6 +7,7 @@ import bpy
 import pytest
 
 from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.live import handlers
 from blender_ik_addon.scene.live.overlay_geometry import marks_of
 
 from . import builders
@@ -129,3 +130,26 @@ def test_marks_are_drawn_without_changing_anything(armature: Any):
     assert armature.pose.bones["head"].poise_name == ""
     posing.solve_pose(armature)
     assert armature.pose.bones["head"].poise_name == "head"
+
+
+def test_names_are_followed_while_an_armature_plays(armature: Any, monkeypatch: pytest.MonkeyPatch):
+    """Drivers on an armature change it with each new frame: that alone is no reason to look at all names."""
+    scene: Any = bpy.context.scene
+    armature.data["turn"] = 0.0
+    armature.data.driver_add('["turn"]').driver.expression = "frame"
+    looked: list[str] = []
+    follow = handlers.follow_names
+
+    def noted(found: Any) -> None:
+        looked.append(found.name)
+        follow(found)
+
+    monkeypatch.setattr(handlers, "follow_names", noted)
+    scene.frame_set(2)
+    looked.clear()
+    for frame in range(3, 9):
+        scene.frame_set(frame)
+    assert looked == []
+    armature.data.bones["hand.L"].name = "paw"
+    scene.frame_set(9)
+    assert followed(armature) == ("paw", "hand.R")

@@ -13,6 +13,7 @@ Blender reference outlives a call.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
@@ -289,10 +290,10 @@ def _buffer(attribute: str, count: int) -> npt.NDArray[Any]:
     return np.empty(count, {str: np.int32, float: np.float32, bool: np.bool_}[type(value)])
 
 
-def read_keys(curve: bpy.types.FCurve) -> KeyArrays:
-    """Return every attribute of every key."""
+def read_keys(curve: bpy.types.FCurve, *attributes: str) -> KeyArrays:
+    """Return some attributes of every key, by default all."""
     points = curve.keyframe_points
-    keys = {attribute: _buffer(attribute, len(points)) for attribute in (*POINTS, *_NEW_KEY)}
+    keys = {attribute: _buffer(attribute, len(points)) for attribute in attributes or (*POINTS, *_NEW_KEY)}
     for attribute, buffer in keys.items():
         points.foreach_get(attribute, buffer.reshape(-1))
     return keys
@@ -315,15 +316,25 @@ def new_keys(
 ) -> KeyArrays:
     """Return keys with auto-clamped handles."""
     co = np.stack([frames, values], axis=1).astype(np.float32)  # (F, 2)
-    keys: dict[str, npt.NDArray[Any]] = dict.fromkeys(POINTS, co)  # fcurve.update() places the handles
+    keys = {**dict.fromkeys(POINTS, co), **_attributes(len(co), interpolation)}  # update() places the handles
+    if breakdowns is not None:
+        properties: Any = bpy.types.Keyframe.bl_rna.properties
+        kinds = properties["type"].enum_items
+        keys["type"] = np.where(breakdowns, np.int32(kinds["BREAKDOWN"].value), keys["type"])
+    return keys
+
+
+@lru_cache(maxsize=4)
+def _attributes(count: int, interpolation: str) -> Mapping[str, npt.NDArray[Any]]:
+    """All of so many new keys but their points: the same for all curves of a bake."""
     properties: Any = bpy.types.Keyframe.bl_rna.properties
+    keys: dict[str, npt.NDArray[Any]] = {}
     for attribute, value in {**_NEW_KEY, "interpolation": interpolation}.items():
-        keys[attribute] = _buffer(attribute, len(co))
+        keys[attribute] = _buffer(attribute, count)
         keys[attribute][:] = (
             properties[attribute].enum_items[value].value if isinstance(value, str) else value
         )
-    if breakdowns is not None:
-        keys["type"][breakdowns] = properties["type"].enum_items["BREAKDOWN"].value
+        keys[attribute].setflags(write=False)
     return keys
 
 
@@ -412,7 +423,7 @@ def holds_samples(curve: bpy.types.FCurve) -> bool:
 
 def has_keys_outside(curve: bpy.types.FCurve, first: float, last: float) -> bool:
     """Whether the F-curve has keys before a frame or after another."""
-    frames = read_keys(curve)["co"][:, 0]
+    frames = read_keys(curve, "co")["co"][:, 0]
     return bool(((frames < first - KEY_DISTANCE) | (frames > last + KEY_DISTANCE)).any())
 
 

@@ -30,6 +30,9 @@ from .fcurves import (
 STILL: Final = 1e-6
 """Difference of values [m, rad, 1] up to which a channel is still: the rounding of single precision."""
 
+_SUMMED: Final = (*POINTS, "interpolation", *(f"{side}_type" for side in POINTS[1:]))
+"""Attributes of keys that are in check sums."""
+
 Sums = npt.NDArray[np.uint32]
 
 _SPREAD: Final = np.uint32(0x9E3779B1)
@@ -54,7 +57,7 @@ def foreign_keys(
     for channel in channels:
         curve, count = curves.get(channel), 0
         if curve is not None and not is_locked(curve):
-            keys = _within(read_keys(curve), span)
+            keys = _within(read_keys(curve, *_SUMMED), span)
             ends = [curve.evaluate(frame) for frame in span]
             values = np.concatenate([ends, *(keys[name][:, 1] for name in POINTS)])
             if np.ptp(values) > STILL:
@@ -75,9 +78,11 @@ def note_own_keys(
         return
     curves = own_curves(obj, strip)
     written = [
-        _sums(channel, _within(read_keys(curves[channel]), span)) for channel in channels if channel in curves
+        _sums(channel, _within(read_keys(curves[channel], *_SUMMED), span))
+        for channel in channels
+        if channel in curves
     ]
-    known = np.intersect1d(_noted(action), _sums_of_all(action))
+    known = noted if not len(noted := _noted(action)) else np.intersect1d(noted, _sums_of_all(action))
     sums = np.unique(np.concatenate([known, *written]).astype("<u4"))
     action.poise.own_keys = b64encode(sums.tobytes()).decode()
 
@@ -106,7 +111,8 @@ def has_only_own_keys(obj: bpy.types.Object) -> bool:
     curves = {channel: curve for channel, curve in own_curves(obj).items() if channel[0] in PLACED_BY}
     own = _noted(_action_of(obj, "")) if curves else np.empty(0, dtype=np.uint32)
     return len(own) > 0 and all(
-        bool(np.isin(_sums(channel, read_keys(curve)), own).all()) for channel, curve in curves.items()
+        bool(np.isin(_sums(channel, read_keys(curve, *_SUMMED)), own).all())
+        for channel, curve in curves.items()
     )
 
 
@@ -123,7 +129,7 @@ def _noted(action: Any) -> Sums:
 def _sums_of_all(action: Any) -> Sums:
     """Check sums of all keys of all slots of an action."""
     found = [
-        _sums((curve.data_path, curve.array_index), read_keys(curve))
+        _sums((curve.data_path, curve.array_index), read_keys(curve, *_SUMMED))
         for layer in action.layers
         for strip in layer.strips
         for bag in strip.channelbags

@@ -204,7 +204,7 @@ class Destination:
         every = with_whole_quaternions(channels)
         if self.strip:
             curves = own_curves(armature_object, self.strip)
-            keys = [read_keys(curves[own])["co"][:, 0] for own in channels if own in curves]
+            keys = [read_keys(curves[own], "co")["co"][:, 0] for own in channels if own in curves]
             self._replaced = sum(_inside(frames, self.span) for frames in keys)
             frames = np.array(self._frames, dtype=np.float64)
             if self._options.fewest and self._options.blend != 'REPLACE':

@@ -130,7 +130,7 @@ def _keys_of_targets(armature_object: Object) -> set[int]:
     found = set(_key_frames(targets, chosen=False))
     for (path, _), curve in own_curves(armature_object).items():
         if path.startswith(EFFECTORS_PATH):
-            found |= set((read_keys(curve)["co"][:, 0] / key_time()).tolist())
+            found |= set((read_keys(curve, "co")["co"][:, 0] / key_time()).tolist())
     return {round(frame) for frame in found}
 
 

@@ -26,7 +26,7 @@ def contact_borders(armature_object: Object) -> set[int]:
         for name in PROPERTIES:
             curve = curves.get((effector_path(row, name), 0))
             if curve is not None:
-                borders |= {round(frame) for frame in read_keys(curve)["co"][:, 0].tolist()}
+                borders |= {round(frame) for frame in read_keys(curve, "co")["co"][:, 0].tolist()}
     return borders
 
 

@@ -192,10 +192,8 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
         return
     scene: Any = depsgraph.scene
     view_layer: Any = depsgraph.view_layer
-    if depsgraph.id_type_updated('ARMATURE'):  # bones may have been renamed, also those that are targets
-        for found in _armatures(view_layer):
-            if found.session_uid not in LIVE.paused:  # a bake plays back, and renames nothing
-                follow_names(found)
+    if depsgraph.id_type_updated('ARMATURE'):
+        _follow_names(view_layer, is_new_frame=trigger is Trigger.FRAME)
     lives = list(live_armatures(view_layer))
     scene_changed = depsgraph.id_type_updated('SCENE') or depsgraph.id_type_updated('COLLECTION')
     changed = _changed_blocks(depsgraph) if lives else set[int]()
@@ -217,6 +215,25 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
         LIVE.trigger = trigger
         LIVE.places.add((scene.name, view_layer.name))
         _poll_soon()
+
+
+def _follow_names(view_layer: ViewLayer, *, is_new_frame: bool) -> None:
+    """Follow bones that may have been renamed, also those that are targets.
+
+    With each new frame Blender tells of armatures that have drivers: then names are looked through only where
+    a bone has another one than the last time.
+    """
+    names: dict[int, tuple[str, ...]] = {}
+    for found in _armatures(view_layer):
+        data: Any = found.data
+        names[found.session_uid] = tuple(data.bones.keys())
+    if is_new_frame and names == LIVE.names:
+        return
+    for found in _armatures(view_layer):
+        if found.session_uid not in LIVE.paused:  # a bake plays back, and renames nothing
+            follow_names(found)
+    if names.keys().isdisjoint(LIVE.paused):
+        LIVE.names = names
 
 
 def _follow(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, look_closely: bool) -> bool:

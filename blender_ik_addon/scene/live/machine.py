@@ -256,9 +256,13 @@ class LiveMode:
     """Where targets that follow were before an undo or redo under way: the matrix of their own channels,
     (16,), by the session uids of armature object and target."""
 
+    names: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """Names of bones when they were followed last, by the session uid of the armature object."""
+
     def forget(self) -> None:
         """Drop what was prepared: in another state of the file nothing need be what it was."""
         self.bodies.clear()
+        self.names = {}
         self.field_is_held = False
 
 

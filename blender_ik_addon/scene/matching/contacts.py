@@ -211,7 +211,7 @@ class ContactsJob(Job[ContactReport]):
         """Frames from the first key of the targets to the last."""
         entries: Any = settings_of(armature_object).effectors
         curves = [curve for row in self._rows for curve in own_curves(entries[row].target).values()]
-        keys = np.concatenate([read_keys(curve)["co"][:, 0] for curve in curves])
+        keys = np.concatenate([read_keys(curve, "co")["co"][:, 0] for curve in curves])
         return range(round(float(keys.min())), round(float(keys.max())) + 1)
 
     # The work
@@ -457,7 +457,7 @@ def _digest(target: Object) -> str:
     for channel in _channels_of(target):
         if channel in curves:
             digest.update(repr(channel).encode())
-            digest.update(read_keys(curves[channel])["co"].tobytes())
+            digest.update(read_keys(curves[channel], "co")["co"].tobytes())
     return digest.hexdigest()
 
 

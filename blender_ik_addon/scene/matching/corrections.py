@@ -185,7 +185,7 @@ def _corrected(
 
 def _base(curve: Any) -> float:
     """What a delta channel is before its correction begins."""
-    return float(read_keys(curve)["co"][0, 1]) if len(curve.keyframe_points) else 0.0
+    return float(read_keys(curve, "co")["co"][0, 1]) if len(curve.keyframe_points) else 0.0
 
 
 def _delta_rotation(target: Any) -> str:
@@ -240,7 +240,7 @@ def _correct(entry: Any, frame: float, before: float, after: float) -> None:
         base = np.array(getattr(target, delta), dtype=np.float64)
         for index, value in enumerate(offsets[delta].tolist()):
             curve = own_curves(target).get((delta, index))
-            times, values = np.zeros((2, 0)) if curve is None else read_keys(curve)["co"].T
+            times, values = np.zeros((2, 0)) if curve is None else read_keys(curve, "co")["co"].T
             rest = 0.0 if curve is None else _base(curve)
             keys, dropped = {frame: value}, np.zeros(len(times), dtype=bool)
             for end, near, outermost in (

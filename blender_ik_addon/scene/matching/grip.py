@@ -109,7 +109,7 @@ def _keyed_frames(target: Any) -> list[int]:
     """Whole frames from the first to the last key of a target; none where it has none."""
     paths = ("location", rotation_channel(target.rotation_mode)[0])
     curves = [curve for (path, _), curve in own_curves(target).items() if path in paths]
-    frames = np.concatenate([np.zeros(0), *(read_keys(curve)["co"][:, 0] for curve in curves)])
+    frames = np.concatenate([np.zeros(0), *(read_keys(curve, "co")["co"][:, 0] for curve in curves)])
     return list(range(round(frames.min()), round(frames.max()) + 1)) if len(frames) else []
 
 

@@ -200,7 +200,7 @@ class TargetsJob(Job[MatchReport]):
     def _notes(self, armature_object: Object, rows: Sequence[int]) -> tuple[str, ...]:
         """What is not as the clip has it."""
         curves = own_curves(armature_object).values()
-        frames = np.concatenate([np.zeros(0), *(read_keys(curve)["co"][:, 0] for curve in curves)])
+        frames = np.concatenate([np.zeros(0), *(read_keys(curve, "co")["co"][:, 0] for curve in curves)])
         between = np.abs(frames - np.round(frames)) > 0.01
         if not between.any():
             return ()

@@ -188,7 +188,7 @@ def _key_before(target: Object, path: str) -> list[float]:
     values: list[float] = []
     for index in range(len(getattr(target, path))):
         curve = curves.get((path, index))
-        keyed = read_keys(curve)["co"][:, 0] if curve else np.zeros(0)
+        keyed = read_keys(curve, "co")["co"][:, 0] if curve else np.zeros(0)
         if curve is None or not (keyed < frame).any():
             return []
         values.append(curve.evaluate(float(keyed[keyed < frame].max())))
