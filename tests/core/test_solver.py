@@ -307,10 +307,6 @@ def test_gimbal_lock_neither_stalls_nor_spins(method: str, order: str, sign: flo
 # The run
 
 
-NOTICEABLE = 2e-5
-"""[1] A rise of a level's |r|, in scaled units, that counts: above a tenth of the tolerances."""
-
-
 def contrary() -> tuple[Task, ...]:
     """Three places one above the other, none of which leaves room for the next."""
     return (

@@ -20,7 +20,6 @@ from blender_ik_addon.core import (
     solve,
 )
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.model.mechanism import Mechanism, PosedMechanism
 from tests.core.builders import upper_body
 
 
@@ -86,20 +85,6 @@ def test_it_explains_what_the_targets_of_now_miss() -> None:
     alone = solve(asked, Pose.rest(problem.skeleton), restarts=2)
     assert solution.reached and not solution.errors[2].reached  # what is only preferred is no target
     assert [error.note for error in solution.errors] == [error.note for error in alone.errors]
-
-
-@pytest.fixture
-def places(monkeypatch: pytest.MonkeyPatch) -> list[FloatArray]:
-    """What mechanisms have been placed at since."""
-    placed: list[FloatArray] = []
-    place = Mechanism.place
-
-    def noted(mechanism: Mechanism, values: FloatArray) -> PosedMechanism:
-        placed.append(values)
-        return place(mechanism, values)
-
-    monkeypatch.setattr(Mechanism, "place", noted)
-    return placed
 
 
 @pytest.mark.parametrize(("preferred", "near"), [(True, True), (False, False)])

@@ -91,21 +91,3 @@ def test_the_default_has_nothing_to_be_set_and_others_what_they_have_a_use_for()
     for name in METHOD_SETTINGS:
         default = getattr(SolverOptions(), name)
         assert getattr(figure.poise, name) == pytest.approx(default if default is not None else 0.0), name
-
-
-def test_a_bake_follows_the_target_with_a_method_that_goes_step_by_step():
-    figure = figure_at_table()
-    target = figure.poise.effectors["hand.L"].target
-    for frame, x in ((1, 0.45), (5, 0.3)):
-        target.location.x = x
-        target.keyframe_insert("location", index=0, frame=frame)
-    figure.poise.method = 'SPRINGS'
-    report = posing.bake(figure, frames=range(1, 6))
-    assert report.reached, report.message
-    heads = []
-    for frame in range(1, 6):
-        bpy.context.scene.frame_set(frame)
-        heads.append(figure.pose.bones["hand.L"].head.x)
-    assert heads[0] == pytest.approx(0.45, abs=1e-3)
-    assert heads[-1] == pytest.approx(0.3, abs=1e-3)
-    assert (np.diff(heads) < 0.0).all()
