@@ -117,9 +117,9 @@ class Mechanism:
             if not _is_kept(skeleton, joint):
                 matrix = inherited.apply(pose.translation[:, joint], linear)
                 self._anchor[joint] = anchor
-                self._anchor_from_joint[joint] = np.broadcast_to(matrix, (frames, 4, 4))
+                self._anchor_from_joint[joint] = _spread(matrix, (frames, 4, 4))
                 continue
-            before = np.broadcast_to(inherited.linear, (frames, 3, 3))
+            before = _spread(inherited.linear, (frames, 3, 3))
             scale = pose.scale[:, joint] * inherited.post_scale
             rotation, size = _similarity(before)
             if size is not None:
@@ -133,15 +133,15 @@ class Mechanism:
                     carrier=carrier,
                 )
             else:
-                rotation = np.broadcast_to(np.eye(3), (frames, 3, 3))
+                rotation = _spread(np.eye(3), (frames, 3, 3))
                 inside = before @ linear * inherited.post_scale[..., None, :]
                 fixed[:, joint, 3:] = 0.0
             kept.append(joint)
             parent_slot.append(anchor)
             turns_with.append(ARMATURE if hinge else anchor)
             pre.append(rotation)
-            offset.append(np.broadcast_to(inherited.origin, (frames, 3)))
-            slide.append(np.broadcast_to(inherited.translation, (frames, 3, 3)))
+            offset.append(_spread(inherited.origin, (frames, 3)))
+            slide.append(_spread(inherited.translation, (frames, 3, 3)))
             self._anchor[joint] = len(kept)
             within = np.tile(np.eye(4), (frames, 1, 1))
             within[:, :3, :3] = inside
@@ -181,7 +181,10 @@ class Mechanism:
     ) -> None:
         """Raise `IKError`, with the joint's name, where a product of scales is too large to be solved."""
         folded = [(joint, self._anchor_from_joint[joint]) for joint in involved]
-        for joint, array in (*folded, *zip(kept, offsets, strict=True)):
+        arrays = [*folded, *zip(kept, offsets, strict=True)]
+        if not arrays or usable(np.concatenate([array.ravel() for _, array in arrays])):
+            return
+        for joint, array in arrays:
             if not usable(array):
                 raise IKError(
                     "joint {names!r} {array}: the scale of it or of its parents is too large",
@@ -468,6 +471,11 @@ def _without_repeated_frames(skeleton: Skeleton, pose: Pose, joints: list[int]) 
     channels = pose.channels[:, joints]
     same = np.where(held, channels == channels[:1], True).all() and (pose.scale == pose.scale[:1]).all()
     return Pose(pose.channels[:1], pose.scale[:1]) if same else pose
+
+
+def _spread(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """An array for all frames; numpy's own function takes long also where there is nothing to do."""
+    return array if array.shape == shape else np.broadcast_to(array, shape)
 
 
 def _stacked(arrays: list[FloatArray], shape: tuple[int, ...]) -> FloatArray:

@@ -9,7 +9,7 @@ those channels, so what is limited is what is keyed. Scale is part of a pose but
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import index
@@ -378,6 +378,11 @@ class Skeleton:
         }
         arrays["parents"] = np.array([place[joint] for joint in arrays["parents"].tolist()], dtype=np.int64)
         return replace(self, names=tuple(self.names[joint] for joint in chosen), **arrays)
+
+    def above(self, joints: Iterable[int], pose: Pose) -> tuple[Skeleton, Pose]:
+        """Joints with all above them, and their part of a pose (..., n, 6)."""
+        own = sorted({above for joint in joints for above in self.ancestors(joint)})
+        return self.part(own), Pose(pose.channels[..., own, :], pose.scale[..., own, :])
 
 
 def _parent_indices(

@@ -92,9 +92,15 @@ class PoseNote:
         return now != noted if len(now) == len(noted) else np.ones(len(now), dtype=bool)
 
 
-def note_posed(armature_object: Object, *, by_live: bool = False) -> None:
-    """Note that Poise has posed the bones as they are, or that live mode has seen them so."""
-    sums, before = pose_sums(raw_channels(armature_object)), PoseNote.of(armature_object)
+def note_posed(armature_object: Object, *, by_live: bool = False, sums: bytes | None = None) -> None:
+    """Note that Poise has posed the bones as they are, or that live mode has seen them so.
+
+    Args:
+        by_live: Whether it was live mode.
+        sums: `pose_sums` of the pose, where these are known.
+    """
+    sums = pose_sums(raw_channels(armature_object)) if sums is None else sums
+    before = PoseNote.of(armature_object)
     known = before.sums == sums
     by_live = by_live or (known and before.by_live)
     PoseNote(sums, by_live, before.solved_for if known else "").store(armature_object)

@@ -366,6 +366,9 @@ def write_pose(armature_object: Object, armature: Armature, pose: Pose, joints: 
 
 
 def _assign(values: Any, wanted: FloatArray, mask: BoolArray) -> None:
+    if mask.all():
+        values[:] = wanted.tolist()  # at once: Blender takes note of each change
+        return
     for index in np.flatnonzero(mask).tolist():
         values[index] = float(wanted[index])
 

@@ -412,15 +412,15 @@ class _Update:
 
     def _end_solve(self) -> None:
         """Note what follows, and bring its targets, to where bones are now."""
-        skeleton = self.rig.armature.skeleton
-        if not any(effector.follows for effector in self.rig.effectors):
-            bones = np.empty((0, 4, 4))
-        elif self.left is not None:  # Blender evaluates it after this update
-            bones = forward_kinematics(skeleton, self.left).matrices
+        rig, skeleton = self.rig, self.rig.armature.skeleton
+        if self.left is not None:  # Blender evaluates it after this update
+            following = [skeleton.index(effector.bone) for effector in rig.effectors if effector.follows]
+            skeleton, pose = skeleton.above(following, self.left)
+            bones = forward_kinematics(skeleton, pose).matrices
         else:
             posed = self.armature_object.evaluated_get(self.depsgraph)
-            bones = evaluated_matrices(posed, self.rig.armature)
-        end_solve(self.armature_object, self.rig.effectors, self.depsgraph, bones, skeleton.names)
+            bones = evaluated_matrices(posed, rig.armature)
+        end_solve(self.armature_object, rig.effectors, self.depsgraph, bones, skeleton.names)
 
     def _restore(self) -> Digest:
         """Put back the pose that the body had, exactly; for what it was solved then."""
@@ -437,7 +437,7 @@ class _Update:
     def _left(self) -> None:
         """Note that live mode leaves the pose so."""
         self.sums = pose_sums(raw_channels(self.armature_object))
-        note_posed(self.armature_object, by_live=True)
+        note_posed(self.armature_object, by_live=True, sums=self.sums)
 
     def _solve(self, action: Action) -> tuple[Report, Followed]:
         """Solve, or take a step of the way, and write the pose."""
