@@ -16,7 +16,7 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.engine import motion as engine
-from blender_ik_addon.core.engine.coupling import BandFactors, Coupling
+from blender_ik_addon.core.engine.coupling import Band, BandFactors, Coupling
 from blender_ik_addon.core.engine.energy import Energy
 from blender_ik_addon.core.engine.motion import OVERLAP, Motion, windows
 from blender_ik_addon.core.model.skeleton import Skeleton
@@ -28,10 +28,9 @@ from tests.core.strategies import rotation_about
 UNEVEN = np.cumsum([0.0, 0.04, 0.05, 0.04, 0.3, 0.04, 0.02, 0.04])
 
 
-def dense(coupling: Coupling) -> Array:
+def dense(band: Band) -> Array:
     """T as a matrix (F, F)."""
-    frames = len(coupling.shares)
-    return coupling.times(np.eye(frames)[None])[0]
+    return band.times(np.eye(len(band.diagonal)))
 
 
 def curve(frames: int, seconds: float = 2.0) -> Array:
@@ -86,7 +85,7 @@ def hand_of(skeleton: Skeleton, targets: Array, turns: Array | None = None) -> t
 @pytest.mark.parametrize("times", [np.arange(7) / 24, UNEVEN, np.array([0.0, 0.1])])
 def test_the_terms_over_time_are_the_squared_speeds_and_accelerations(times: Array) -> None:
     """The matrix is the second derivative of the sum that the module's head gives."""
-    matrix = dense(Coupling.of(times, 0.2))
+    matrix = dense(Coupling.of(times, 0.2).band)
     steps, middle = np.diff(times), np.median(np.diff(times))
     rows = [np.zeros((0, len(times)))]
     for f, step in enumerate(steps):
@@ -104,17 +103,40 @@ def test_the_terms_over_time_are_the_squared_speeds_and_accelerations(times: Arr
     np.testing.assert_allclose(matrix.sum(axis=1), 0.0, atol=1e-9 * np.abs(matrix).max())
 
 
+@given(st.sets(st.integers(0, 7), min_size=1), st.integers(0, 1000))
+def test_the_terms_of_some_frames_are_those_of_all_while_the_others_stay(some: set[int], seed: int) -> None:
+    """Energies and forces, by the whole matrix."""
+    coupling = Coupling.of(UNEVEN, 0.2)
+    frames, rng = np.array(sorted(some)), np.random.default_rng(seed)
+    before, after = rng.normal(size=(2, len(UNEVEN), 3))
+    after[[f for f in range(len(UNEVEN)) if f not in some]] = before[
+        [f for f in range(len(UNEVEN)) if f not in some]
+    ]
+    stiffness, matrix = np.array([1.0, 0.5, 2.0]), dense(coupling.band)
+
+    def energy(away: Array) -> float:
+        return 0.5 * float(np.einsum("fv,v,fg,gv->", away, stiffness, matrix, away))
+
+    others = before.copy()
+    others[frames] = 0.0
+    part = coupling.part(frames, others)
+    np.testing.assert_allclose(part.times(after[frames]), (matrix @ after)[frames], rtol=1e-9, atol=1e-6)
+    own = np.zeros(len(frames))
+    gained = part.energies(own, after[frames], stiffness) - part.energies(own, before[frames], stiffness)
+    np.testing.assert_allclose(gained.sum(), energy(after) - energy(before), rtol=1e-9, atol=1e-6)
+
+
 @pytest.mark.parametrize("stiff", [1.0, 1e6, 1e9])
 @pytest.mark.parametrize("frames", [1, 2, 3, 80])
 def test_the_block_factorisation_solves_the_whole_system(frames: int, stiff: float) -> None:
     """Also of many frames tied closely together, where small errors would grow from frame to frame."""
     rng = np.random.default_rng([frames, int(stiff)])
     n = 4
-    coupling = Coupling.of(np.arange(frames) / 24, 0.2)
+    band = Coupling.of(np.arange(frames) / 24, 0.2).band
     rows = rng.normal(size=(frames, 2, n))
-    blocks = stiff * rows.swapaxes(1, 2) @ rows + (0.01 + coupling.diagonal)[:, None, None] * np.eye(n)
-    first, second = coupling.first[:, None] * np.ones(n), coupling.second[:, None] * np.ones(n)
-    whole = np.kron(dense(coupling) - np.diag(coupling.diagonal), np.eye(n))
+    blocks = stiff * rows.swapaxes(1, 2) @ rows + (0.01 + band.diagonal)[:, None, None] * np.eye(n)
+    first, second = band.first[:, None] * np.ones(n), band.second[:, None] * np.ones(n)
+    whole = np.kron(dense(band) - np.diag(band.diagonal), np.eye(n))
     for f in range(frames):
         whole[f * n : f * n + n, f * n : f * n + n] += blocks[f]
     right = rng.normal(size=(frames, n))
@@ -124,10 +146,10 @@ def test_the_block_factorisation_solves_the_whole_system(frames: int, stiff: flo
 
 def test_what_is_not_positive_definite_is_refused() -> None:
     """The caller has to know that a step would not lead down."""
-    coupling = Coupling.of(np.arange(5) / 24, 0.2)
-    blocks = (coupling.diagonal - 1.0)[:, None, None] * np.eye(2)
+    band = Coupling.of(np.arange(5) / 24, 0.2).band
+    blocks = (band.diagonal - 1.0)[:, None, None] * np.eye(2)
     with pytest.raises(np.linalg.LinAlgError):
-        BandFactors(blocks, coupling.first[:, None] * np.ones(2), coupling.second[:, None] * np.ones(2))
+        BandFactors(blocks, band.first[:, None] * np.ones(2), band.second[:, None] * np.ones(2))
 
 
 def test_a_smooth_motion_in_reach_is_met_and_stays_smooth_inside_the_limits() -> None:
@@ -139,6 +161,17 @@ def test_a_smooth_motion_in_reach_is_met_and_stays_smooth_inside_the_limits() ->
     assert np.abs(steps).max() < np.radians(6.0)
     assert np.abs(np.diff(steps, axis=0)).max() < np.radians(2.0)
     assert np.abs(found).max() <= 1.2
+
+
+def test_frames_that_have_little_to_go_end_at_the_minimum_too() -> None:
+    """They wait while one frame, whose target jumps, has far to go: where it is they are nudged once more."""
+    targets, times = curve(60), np.arange(60) / 30
+    targets[30] += (0.0, 0.6, 0.8)
+    _, energy, values = prepared(arm(), targets, Pose.rest(arm(), (60,)))
+    whole = minimise_motion(energy, values, times).values
+    again = Motion(energy, whole, times, SolverOptions(smoothness=0.2), np.full(1, 1e-4), far=False)
+    assert list(again.run())
+    np.testing.assert_allclose(again.values, whole, atol=1e-5)
 
 
 def test_half_the_frames_give_nearly_the_same_poses() -> None:

@@ -19,15 +19,46 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, IntArray
 
 ACCELERATION: Final = 0.5
 """Time of accelerations by that of speeds [1]."""
 
 
 @dataclass(frozen=True)
+class Band:
+    """A symmetric band matrix T over F frames with two diagonals on either side."""
+
+    diagonal: FloatArray
+    """T_ff, (F,)."""
+    first: FloatArray
+    """T_{f,f+1}, (F − 1,)."""
+    second: FloatArray
+    """T_{f,f+2}, (F − 2,)."""
+
+    def select(self, frames: IntArray) -> Band:
+        """Rows and columns of some frames (n,), rising."""
+        first = np.zeros(max(len(frames) - 1, 0))
+        second = np.zeros(max(len(frames) - 2, 0))
+        for distance, diagonal in ((1, self.first), (2, self.second)):
+            for apart, some in ((1, first), (2, second)):
+                near = np.flatnonzero(frames[apart:] - frames[:-apart] == distance)
+                some[near] = diagonal[frames[near]]
+        return Band(self.diagonal[frames], first, second)
+
+    def times(self, away: FloatArray) -> FloatArray:
+        """T applied to d (F, nv)."""
+        result = self.diagonal[:, None] * away
+        result[:-1] += self.first[:, None] * away[1:]
+        result[1:] += self.first[:, None] * away[:-1]
+        result[:-2] += self.second[:, None] * away[2:]
+        result[2:] += self.second[:, None] * away[:-2]
+        return result
+
+
+@dataclass(frozen=True)
 class Coupling:
-    """T of a motion of F frames: terms over time as a symmetric band matrix, and the share of each frame."""
+    """Terms over time of a motion of F frames, and the share of each frame."""
 
     shares: FloatArray
     """Weight of each frame's own energy, (F,): its part of the time."""
@@ -37,12 +68,8 @@ class Coupling:
     """Weight of each squared difference, (F − 1,) [1]."""
     accelerations: FloatArray
     """Weight of each squared difference of speeds, (F − 2,) [s²]."""
-    diagonal: FloatArray
-    """T_ff, (F,)."""
-    first: FloatArray
-    """T_{f,f+1}, (F − 1,)."""
-    second: FloatArray
-    """T_{f,f+2}, (F − 2,)."""
+    band: Band
+    """T."""
 
     @classmethod
     def of(cls, times: FloatArray, smoothness: float) -> Coupling:
@@ -81,7 +108,7 @@ class Coupling:
         first[:-1] += accelerations * a * b
         first[1:] += accelerations * b * c
         second += accelerations * a * c
-        return cls(shares, rates, speeds, accelerations, diagonal, first, second)
+        return cls(shares, rates, speeds, accelerations, Band(diagonal, first, second))
 
     def loosened(self, forth: FloatArray, back: FloatArray, most: float) -> Coupling:
         """A copy with weaker terms where they would resist by more than a given force.
@@ -103,14 +130,38 @@ class Coupling:
             self.accelerations * most / np.maximum(accelerations, most),
         )
 
+    def part(self, frames: IntArray, away: FloatArray) -> Part:
+        """The terms of some frames (n,), rising, while the others stay at d (F, nv)."""
+        band = self.band.select(frames)
+        pull = self.band.times(away)[frames] - band.times(away[frames])
+        return Part(self.shares[frames], band, pull)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Terms over time of n frames of a motion, the others of which stay."""
+
+    shares: FloatArray
+    """Weight of each frame's own energy, (n,)."""
+    band: Band
+    """T of these frames."""
+    pull: FloatArray
+    """T d with the frames that stay, (n, nv)."""
+
     def times(self, away: FloatArray) -> FloatArray:
-        """T applied to d (G, F, nv)."""
-        result = self.diagonal[:, None] * away
-        result[:, :-1] += self.first[:, None] * away[:, 1:]
-        result[:, 1:] += self.first[:, None] * away[:, :-1]
-        result[:, :-2] += self.second[:, None] * away[:, 2:]
-        result[:, 2:] += self.second[:, None] * away[:, :-2]
-        return result
+        """T d of these frames for d (n, nv), those that stay included."""
+        return self.band.times(away) + self.pull
+
+    def energies(self, own: FloatArray, away: FloatArray, stiffness: FloatArray) -> FloatArray:
+        """Energies of frames with the terms over time, (n,), but for what the others have among themselves.
+
+        Args:
+            own: Energies of the frames alone, (n,).
+            away: d, (n, nv).
+            stiffness: S, (nv,).
+        """
+        over_time = np.einsum("fv,v,fv->f", away, stiffness, 0.5 * self.band.times(away) + self.pull)
+        return np.asarray(self.shares * own + over_time, dtype=np.float64)
 
 
 class BandFactors:

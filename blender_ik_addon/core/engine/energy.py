@@ -342,13 +342,14 @@ class Energy:
         gradient -= ((spared * r)[:, None, :] @ jacobian)[:, 0]
         row_weights = self._of_rows(strengths / given)
         by_norm = r / self._of_rows(2.0 * norms * given)
-        # What stands between Jᵀ and J, of which its transpose is the other half, (N, m, m).
+        # What stands between Jᵀ and J, (N, m, m).
         of_rows = -forces[:, :, None] * by_norm[:, None, :] * self._same_penalty
-        diagonals(of_rows)[...] += 0.5 * row_weights
-        half = jacobian.swapaxes(1, 2) @ (of_rows @ jacobian)
+        of_rows = of_rows + of_rows.swapaxes(1, 2)
+        diagonals(of_rows)[...] += row_weights
         curved = self.system.curvature(state.posed, forces * self.row_scale)
         curved *= self._curvature_scale
-        hessian = half + half.swapaxes(1, 2) + curved
+        hessian = jacobian.swapaxes(1, 2) @ (of_rows @ jacobian)
+        hessian += curved
         return Model(jacobian, gradient, hessian, curved, row_weights, strengths)
 
     def _of_rows(self, of_penalties: FloatArray) -> FloatArray:

@@ -2,8 +2,10 @@
 """The minimiser: Newton's method on the energy, inside the limits, for poses and for motions.
 
 Frames come in groups that are solved together: the frames of a motion, which terms over time tie together, or
-one frame alone. Many groups are worked on at once by operations on arrays, each group with its own
-acceptance.
+one frame alone. Many frames are worked on at once by operations on arrays, each group with its own
+acceptance. Of a motion mostly a few frames need many iterations, where a limb gets straight or turns about.
+While these have far to go, frames that are nearly where they belong wait, with what they pull at the others;
+for the last of the way all go together.
 
 An iteration tries one step of each group:
 
@@ -31,7 +33,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
 from ..model.mechanism import PosedMechanism
-from .coupling import BandFactors, Coupling
+from .coupling import Band, BandFactors, Coupling, Part
 from .energy import Energy, Model, State, least_diagonal
 
 DAMPING: Final = (1e-3, 1e-9)
@@ -50,6 +52,8 @@ CORRECTIONS: Final = 4
 """Most corrections of a step."""
 FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken whatever the merit says: rounding would decide."""
+NEARLY: Final = 0.03
+"""Part of the way of the frame of a motion that has farthest to go [1], below which others wait."""
 ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which a start for a further search counts as converged."""
 LAST: Final = 1e-6
@@ -87,7 +91,10 @@ class Minimum:
 
 
 class Descent(Iterator[None]):
-    """Groups of frames on their way to minima of the energy; each `next` tries one step of each group."""
+    """Frames on their way to minima of the energy; each `next` tries one step of those that still move.
+
+    Frames alone are taken each by itself; those of a motion are one group.
+    """
 
     def __init__(
         self,
@@ -97,77 +104,99 @@ class Descent(Iterator[None]):
         step_tolerance: float | FloatArray,
         max_iterations: int | IntArray,
         max_angle: float,
+        decrease_tolerance: float = 0.0,
         coupling: Coupling | None = None,
         callback: Callable[[int, FloatArray], bool] | None = None,
     ) -> None:
         """Prepare.
 
         Args:
-            energy: Of N = G F frames, group by group.
+            energy: Of N frames.
             values: Where to start, (N, nv) [m, rad].
             step_tolerance: Largest change of a channel [rad] at which a group is at rest, or of each, (G,).
             max_iterations: Most iterations of a group, or of each, (G,).
             max_angle: Largest change of an angle in an iteration [rad].
-            coupling: What ties the F frames of a group together; None: every frame is a group.
+            decrease_tolerance: Decrease of a group's energy [1] that is not worth an iteration.
+            coupling: What ties the N frames of a motion together, G = 1; None: every frame is a group, G = N.
             callback: Called after each iteration with its number and the first frame's channels; True stops.
         """
-        self.energy, self.coupling, self.max_angle = energy, coupling, max_angle
-        self.frames = 1 if coupling is None else len(coupling.shares)
-        """F."""
-        self.state: State
-        """State of the groups that are not at rest; energy, damping and held channels are of these too."""
-        self.damping: FloatArray = np.full(len(values), DAMPING[0])
-        self.held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
-        """Channels that the last step has left on a limit, (N, nv)."""
-        groups = len(values) // self.frames
-        self._whole, self._callback = energy, callback
-        self._precision = np.broadcast_to(step_tolerance, groups)
-        self._most = np.broadcast_to(max_iterations, groups)
+        count = len(values)
+        groups = count if coupling is None else 1
+        self.max_angle = max_angle
+        self._whole, self._coupling, self._callback = energy, coupling, callback
         self._values: FloatArray = np.minimum(np.maximum(values, energy.lower), energy.upper)
-        self._history: list[FloatArray] = []
+        self._damping: FloatArray = np.full(count, DAMPING[0])
+        self._held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
+        self._precision = np.broadcast_to(step_tolerance, groups)
+        self._most, self._least = np.broadcast_to(max_iterations, groups), decrease_tolerance
         self._iterations = np.zeros(groups, dtype=np.int64)
-        self._settled = np.full(groups, not (values.shape[1] and energy.penalties))
-        self._active, self._cancelled = np.flatnonzero(~self._settled), False
+        self._history: list[FloatArray] = []
+        self._cancelled = False
+        self._ahead: FloatArray = np.full(count, max_angle if values.shape[1] and energy.penalties else 0.0)
+        """How far each frame seems to be from its minimum, (N,) [rad]."""
+        self._state: State
+        """State of all frames."""
+        self._moving: IntArray
+        """The frames that move, (n,)."""
+        self.energy: Energy
+        """Energy of these."""
+        self.state: State
+        """Their state."""
+        self.damping: FloatArray
+        """Their μ, (n,)."""
+        self.held: BoolArray
+        """Which of their channels the last step has left on a limit, (n, nv)."""
+        self.tied: Part | None = None
+        """What ties them together."""
         self.found: Minimum
         """Result, once the descent has ended."""
 
     def __next__(self) -> None:
-        active = self._active
         if not self._history:
-            self.state = self.energy.at(self._values)
-            self._values, self._history = self.state.values.copy(), [self.state.squares]
-        if self._cancelled or not len(active):
+            self._state = self._whole.at(self._values)
+            self._history = [self._state.squares]
+            self._move(np.flatnonzero(self._ahead))
+        if self._cancelled or not len(self._moving):
             self.found = self._end()
             raise StopIteration
-        here, coupling = self.state, self.coupling
+        here, moving, tied = self.state, self._moving, self.tied
         beside = None
-        if coupling is not None:
+        if tied is not None:
             # What the terms over time pull with, for a frame whose own energy has the weight 1.
-            by_time = coupling.times(self.by_group(here.away)) / coupling.shares[:, None]
-            beside = (by_time * self.energy.stiffness).reshape(here.away.shape)
+            beside = tied.times(here.away) / tied.shares[:, None] * self.energy.stiffness
         outcome = _Step(self, self.energy.model(here, self.damping, beside)).attempt()
-        self.damping, precision = outcome.damping, self._precision[active]
+        groups = moving if tied is None else np.zeros(1, dtype=np.int64)
+        precision = self._precision[groups]
         # What promises less than the precision of all channels is rounding, or the work of limits.
-        least = precision**2 * here.values.shape[1] * self.frames
-        rest = np.where(outcome.taken, outcome.sizes <= precision, np.abs(outcome.promised) <= least)
-        moves = (outcome.taken & ~(rest & (outcome.sizes <= LAST))).repeat(self.frames)
-        if moves.any():
-            self.state = here.replaced(*_some(self.energy, outcome.state, moves))
-            self.held = np.where(moves[:, None], outcome.held, self.held)
-        self._iterations[active] += 1
-        rows, squares = self._frames_of(active), self._history[-1].copy()
-        self._values[rows], squares[rows] = self.state.values, self.state.squares
-        self._history.append(squares)
+        least = np.maximum(precision**2 * here.values.shape[1], self._least)
+        farthest = self.by_group(outcome.sizes).max(axis=1)
+        before = self.by_group(self._ahead[moving]).max(axis=1)
+        # Near a minimum each step is shorter than the one before it by the factor of that one, or by more.
+        following = farthest * np.where(farthest <= ROUGH, np.minimum(farthest / before, 1.0), 1.0)
+        rest = (np.abs(outcome.promised) <= least) | (outcome.taken & (following <= precision))
+        taken = (outcome.taken & ~(rest & (farthest <= LAST))).repeat(self.frames)
+        ahead = np.where(outcome.taken.repeat(self.frames), outcome.sizes, self._ahead[moving])
+        self._ahead[moving] = np.where(rest.repeat(self.frames), 0.0, ahead)
+        self._damping[moving] = outcome.damping
+        if taken.any():
+            self._held[moving] = np.where(taken[:, None], outcome.held, self.held)
+            self.state = here.replaced(*_some(self.energy, outcome.state, taken))
+            self._state = self._state.replaced(moving, self.state)
+            if self._coupling is not None:
+                self._disturb(self._coupling, self.state.away - here.away)
+        self._iterations[groups] += 1
+        self._history.append(self._state.squares)
         if self._callback is not None:
-            self._cancelled = bool(self._callback(len(self._history) - 1, self._values[0]))
-        self._settled[active[rest]] = True
-        going = ~rest & (self._iterations < self._most)[active]
-        self._active = active[going]
-        if going.any() and not going.all():
-            index = self._frames_of(np.flatnonzero(going))
-            self.energy = self.energy.select(index)
-            self.state = self.state.select(self.energy.system.mechanism, index)
-            self.damping, self.held = self.damping[index], self.held[index]
+            self._cancelled = bool(self._callback(len(self._history) - 1, self._state.values[0]))
+        going = self._iterations < self._most
+        if self._coupling is None:
+            self._move(np.flatnonzero((self._ahead > self._precision) & going))
+            return
+        farthest = self._ahead.max()
+        # While a few frames of a motion have far to go the others wait, but not for the last of the way.
+        near = NEARLY * farthest if farthest > ROUGH else -1.0
+        going &= farthest > self._precision
+        self._move(np.flatnonzero((self._ahead > near) & going))
 
     def run(self) -> Minimum:
         """Try steps until all groups are at rest."""
@@ -175,40 +204,63 @@ class Descent(Iterator[None]):
             pass
         return self.found
 
+    def _move(self, frames: IntArray) -> None:
+        """Go on with some frames (n,), rising."""
+        whole, coupling = self._whole, self._coupling
+        self.damping, self.held = self._damping[frames], self._held[frames]
+        if coupling is not None:
+            away = self._state.away.copy()
+            away[frames] = 0.0
+            self.tied = coupling.part(frames, away)
+        if self._history[1:] and np.array_equal(frames, self._moving):
+            return
+        self._moving = frames
+        every = len(frames) == len(self._values)
+        self.energy = whole if every else whole.select(frames)
+        self.state = self._state if every else self._state.select(self.energy.system.mechanism, frames)
+
+    def _disturb(self, coupling: Coupling, change: FloatArray) -> None:
+        """Move the minima of the frames that stay by what those that move, by (n, nv), do to them."""
+        pulled = np.zeros_like(self._state.away)
+        pulled[self._moving] = change
+        band = coupling.band
+        pulled = np.abs(band.times(pulled)).max(axis=1) / np.maximum(band.diagonal, 1.0)
+        pulled[self._moving] = 0.0
+        self._ahead += pulled
+
     def _end(self) -> Minimum:
         """Result for the present state."""
-        energy, state = self._whole, self.state
-        if len(state.values) < len(self._values):
-            state = energy.at(self._values)
-        energies = self.merit(state, energy.strengths).sum(1)
-        lengths = tuple(energy.by_level(np.array(self._history)))
-        return Minimum(state, energies, self._iterations, self._settled, self._cancelled, lengths)
+        self._move(np.arange(len(self._values)))
+        energies = self.merit(self._state, self._whole.strengths).sum(1)
+        settled = self._ahead <= self._precision
+        if self._coupling is not None:
+            settled = np.array([settled.all()])
+        lengths = tuple(self._whole.by_level(np.array(self._history)))
+        return Minimum(self._state, energies, self._iterations, settled, self._cancelled, lengths)
 
-    def _frames_of(self, groups: IntArray) -> IntArray:
-        """Indices of the frames of some groups, (g F,)."""
-        return (groups[:, None] * self.frames + np.arange(self.frames)).ravel()
+    @property
+    def frames(self) -> int:
+        """Number of the frames that move in each group."""
+        return 1 if self.tied is None else len(self._moving)
 
     def by_group(self, per_frame: FloatArray) -> FloatArray:
-        """(N, ...) -> (G, F, ...)."""
-        return per_frame.reshape(len(per_frame) // self.frames, self.frames, *per_frame.shape[1:])
+        """(n, ...) -> (g, n/g, ...)."""
+        return per_frame[:, None] if self.tied is None else per_frame[None]
 
     def largest(self, per_frame: FloatArray) -> FloatArray:
-        """Largest absolute value of numbers (N, k) in each group, (G,)."""
-        return np.abs(per_frame).reshape(len(per_frame) // self.frames, -1).max(axis=1, initial=0.0)
+        """Largest absolute value of numbers (n, k) in each group, (g,)."""
+        return np.abs(self.by_group(per_frame)).max(axis=(1, 2), initial=0.0)
 
     def merit(self, state: State, strengths: FloatArray) -> FloatArray:
-        """Merit of each frame, with the terms over time, (G, F)."""
+        """Merit of each frame, with the terms over time, (g, n/g)."""
         own = self.energy.pulls(state.squares, strengths).sum(axis=1) + state.posture
         return self.with_time(own, state.away)
 
     def with_time(self, own: FloatArray, away: FloatArray) -> FloatArray:
-        """Energies of frames alone (N,) with the terms over time, (G, F), for u − p (N, nv)."""
-        own = self.by_group(own)
-        if self.coupling is None:
-            return own
-        away = self.by_group(away)
-        over_time = np.einsum("gfv,v,gfv->gf", away, self.energy.stiffness, self.coupling.times(away))
-        return self.coupling.shares * own + 0.5 * over_time
+        """Energies of frames alone (n,) with the terms over time, (g, n/g), for u − p (n, nv)."""
+        if self.tied is not None:
+            own = self.tied.energies(own, away, self.energy.stiffness)
+        return self.by_group(own)
 
 
 _Result = TypeVar("_Result")
@@ -246,13 +298,13 @@ class _Outcome:
     state: State
     """State after the step."""
     sizes: FloatArray
-    """Largest change of a channel, had there been no damping, (G,)."""
+    """Largest change of a channel of each frame, had there been no damping, (n,)."""
     damping: FloatArray
-    """μ of the next step, (N,)."""
+    """μ of the next step, (n,)."""
     promised: FloatArray
-    """Decrease of the merit that the model predicts, (G,)."""
+    """Decrease of the merit that the model predicts, (g,)."""
     held: BoolArray
-    """Channels that stay on their limits for the next step, (N, nv)."""
+    """Channels that stay on their limits for the next step, (n, nv)."""
 
 
 class _Step:
@@ -262,26 +314,24 @@ class _Step:
         self._descent, self._model = descent, model
         energy, here = descent.energy, descent.state
         self._energy, self._here = energy, here
-        frames = descent.frames
-        self._frames, self._coupling = frames, descent.coupling
+        self._tied = descent.tied
         gradient, hessian = model.gradient, model.hessian
         diagonals(hessian)[...] += energy.stiffness
-        if self._coupling is not None:
-            shares = np.tile(self._coupling.shares, len(gradient) // frames)[:, None]
-            gradient *= shares
-            hessian *= shares[:, :, None]
+        if self._tied is not None:
+            gradient *= self._tied.shares[:, None]
+            hessian *= self._tied.shares[:, None, None]
         self._low = (energy.lower - here.values) * energy.weight
         self._high = (energy.upper - here.values) * energy.weight
         self._pressed = (self._low >= -1e-12) & ((gradient > 0.0) | descent.held)
         self._pressed |= (self._high <= 1e-12) & ((gradient < 0.0) | descent.held)
         self._gradient, self._hessian = gradient, hessian
-        if self._coupling is None:
+        if self._tied is None:
             self._straighten()
         self._merit = descent.merit(here, model.strengths)
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
-        masked = _without(self._hessian, self._pressed)
+        masked = _mask(self._hessian.copy(), self._pressed)
         for frame in _bending_down(_damped(masked, self._descent.damping - FLAT)):
             self._gradient[frame] += _straighten(
                 self._hessian[frame], masked[frame], self._gradient[frame], ~self._pressed[frame]
@@ -289,10 +339,10 @@ class _Step:
 
     def attempt(self) -> _Outcome:
         """Try the step of each group."""
-        descent, energy, here, frames = self._descent, self._energy, self._here, self._frames
+        descent, energy, here, frames = self._descent, self._energy, self._here, self._descent.frames
         low, high, damping = self._low, self._high, descent.damping
         while True:
-            linear = _Linear(self._hessian, damping, self._coupling, energy.stiffness)
+            linear = _Linear(self._hessian, damping, self._tied, energy.stiffness)
             try:
                 change, held = _boxed(linear, self._gradient, low, high, self._pressed)
                 break
@@ -362,8 +412,7 @@ class _Step:
         moved = descent.by_group(np.abs(there.away - here.away).max(axis=1))
         # What damping has kept back is still to come.
         longer = np.maximum(bent_up / np.maximum(bent_up - old, FLAT), 1.0)
-        sizes = (moved * longer).max(axis=1)
-        return _Outcome(taken, there, sizes, new.ravel(), wanted, stays)
+        return _Outcome(taken, there, (moved * longer).ravel(), new.ravel(), wanted, stays)
 
     def _correcting(self, fixed: BoolArray, damping: FloatArray) -> FloatArray:
         """Damped inverse (N, m, nv) of the Jacobian by the channels that are not fixed (N, nv)."""
@@ -388,46 +437,40 @@ class _Linear:
     """The damped systems of frames, tied over time where they are those of a motion."""
 
     def __init__(
-        self, hessian: FloatArray, damping: FloatArray, coupling: Coupling | None, stiffness: FloatArray
+        self, hessian: FloatArray, damping: FloatArray, tied: Part | None, stiffness: FloatArray
     ) -> None:
         self._matrices = _damped(hessian, damping)
-        self._coupling, self._stiffness = coupling, stiffness
-        self._factors: dict[int, tuple[BandFactors, BoolArray]] = {}
-        """Of a motion that begins at a frame, with the channels that were held, (F, nv)."""
-        if coupling is not None:
-            over_time = np.tile(coupling.diagonal, len(hessian) // len(coupling.shares))
-            diagonals(self._matrices)[...] += over_time[:, None] * stiffness
+        self._band, self._stiffness = None if tied is None else tied.band, stiffness
+        self._factors: tuple[BandFactors, BoolArray] | None = None
+        """Of a motion, with the channels that were held, (n, nv)."""
+        if self._band is not None:
+            diagonals(self._matrices)[...] += self._band.diagonal[:, None] * stiffness
 
     def solve(self, right: FloatArray, held: BoolArray, rows: IntArray) -> FloatArray:
-        """The solution for right sides (n, nv) of the frames of some groups, 0 in channels that are held.
+        """The solution for right sides (m, nv) of some frames, or all of a motion; 0 where channels are held.
 
         Raises:
             numpy.linalg.LinAlgError: The matrices of a motion are not positive definite.
         """
         right = np.where(held, 0.0, right)
-        if self._coupling is None:
-            masked = _without(self._matrices[rows], held)
+        if self._band is None:
+            masked = _mask(self._matrices[rows], held)
             return np.asarray(np.linalg.solve(masked, right[..., None])[..., 0], dtype=np.float64)
-        found, frames = np.empty_like(right), len(self._coupling.shares)
-        for start in range(0, len(rows), frames):
-            part = slice(start, start + frames)
-            found[part] = self._solved(self._coupling, int(rows[start]), right[part], held[part])
-        return found
+        return self._solved(self._band, right, held)
 
-    def _solved(self, coupling: Coupling, begin: int, right: FloatArray, held: BoolArray) -> FloatArray:
-        """The solution of the motion that begins at a frame, (F, nv).
+    def _solved(self, band: Band, right: FloatArray, held: BoolArray) -> FloatArray:
+        """The solution of a motion, (n, nv).
 
         Where few channels are held that were not when its matrix was factorised, forces on these hold them.
         """
-        factors, before = self._factors.get(begin, (None, held))
+        factors, before = self._factors or (None, held)
         frame, channel = more = np.nonzero(held & ~before)
         if factors is None or len(frame) > right.shape[1] // 2:
             moving = ~held
-            first = coupling.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
-            second = coupling.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
-            masked = _without(self._matrices[begin : begin + len(right)], held)
-            factors = BandFactors(masked, first, second)
-            self._factors[begin] = factors, held
+            first = band.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
+            second = band.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
+            factors = BandFactors(_mask(self._matrices.copy(), held), first, second)
+            self._factors = factors, held
             return factors.solve(right)
         found = factors.solve(right)
         if len(frame):
@@ -438,21 +481,16 @@ class _Linear:
         return found
 
     def times(self, change: FloatArray, rows: IntArray) -> FloatArray:
-        """The matrices by changes (n, nv) of the frames of some groups."""
+        """The matrices by changes (m, nv) of some frames, all those of a motion."""
         product = times(self._matrices[rows], change)
-        coupling = self._coupling
-        if coupling is None:
+        band = self._band
+        if band is None:
             return product
-        grouped = change.reshape(-1, len(coupling.shares), change.shape[1])
-        beside = coupling.times(grouped) - coupling.diagonal[:, None] * grouped
-        return product + (beside * self._stiffness).reshape(change.shape)
+        return product + (band.times(change) - band.diagonal[:, None] * change) * self._stiffness
 
     def tied(self, frames: BoolArray) -> BoolArray:
-        """Which of the frames of some groups (n,) are in a group with one of the given ones."""
-        if self._coupling is None:
-            return frames
-        count = len(self._coupling.shares)
-        return frames.reshape(-1, count).any(axis=1).repeat(count)
+        """Which of some frames (m,) are in a group with one of the given ones."""
+        return frames if self._band is None else np.full(len(frames), frames.any())
 
 
 def _boxed(
@@ -481,14 +519,13 @@ def _damped(matrices: FloatArray, damping: FloatArray) -> FloatArray:
     return some
 
 
-def _without(matrices: FloatArray, held: BoolArray) -> FloatArray:
-    """Matrices (N, n, n) with the rows and columns of channels that are held (N, n) those of the identity."""
-    some = matrices.copy()
+def _mask(matrices: FloatArray, held: BoolArray) -> FloatArray:
+    """Make rows and columns of channels that are held (N, n) those of the identity, in matrices (N, n, n)."""
     if held.any():
-        some[held] = 0.0
-        some.swapaxes(1, 2)[held] = 0.0
-        diagonals(some)[...] += held
-    return some
+        matrices[held] = 0.0
+        matrices.swapaxes(1, 2)[held] = 0.0
+        diagonals(matrices)[...] += held
+    return matrices
 
 
 def _bending_down(matrices: FloatArray) -> list[int]:

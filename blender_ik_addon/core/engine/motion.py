@@ -40,8 +40,11 @@ WINDOW: Final = 96
 """Least number of frames that a window of a long motion adds."""
 OVERLAP: Final = 6.0
 """Time in smoothnesses [1] in which a motion forgets a change: of 1 rad less than 0.2° is left."""
-ALONE: Final = 1e-4
-"""Largest change of a channel [rad] at which a frame alone counts as converged: the next is its square."""
+ALONE: Final = 1e-8
+"""Largest change of a channel [rad] that may follow where a frame alone counts as converged."""
+WORTH: Final = 1e-2
+"""Decrease of the energy [1] that is not worth an iteration of a frame alone: for the last level a millionth
+of the reach."""
 LOST: Final = 0.05
 """Residual of a level that can be met [1] above which another motion is searched for."""
 SPRUNG: Final = 10.0
@@ -172,7 +175,7 @@ class Motion:
         if far:  # else fewer frames have led near it, or a pass before
             values = yield from self._lowest(weak, [values], coupling, far=True)
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
-        seeds, poses = yield from self._lost(energy, found.values, alone)
+        seeds, poses = yield from self._lost(energy, found.values, alone, window.fixed)
         if len(seeds):
             # Frames far apart miss a body that turns fast. Followed frame by frame, from either end or from
             # the frames in which it has been found, it is not missed.
@@ -206,15 +209,18 @@ class Motion:
         return found, alone
 
     def _lost(
-        self, energy: Energy, values: FloatArray, alone: FloatArray
+        self, energy: Energy, values: FloatArray, alone: FloatArray, fixed: int
     ) -> Plan[tuple[IntArray, FloatArray]]:
         """Frames (n,) of a motion (F, nv) that miss by much what they can meet; their poses alone, (n, nv).
 
         A frame can meet a level that it meets alone, or that the frame beside it meets in the motion. The
-        middle frame of each stretch that misses by much is searched for with restarts.
+        middle frame of each stretch that misses by much is searched for with restarts, unless it goes on from
+        the window before, which ends with the `fixed` frames.
         """
         squares = energy.at(values).squares
         far = squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
+        if fixed:
+            far &= ~np.logical_and.accumulate(far, axis=0)
         frames = _middles(np.logical_or.reduce(far, axis=1))
         if not len(frames):
             return frames, alone[frames]
@@ -265,7 +271,8 @@ class Motion:
             if len(done):
                 moved[rows] = _interpolated(self._times[frames[done]], moved[done], self._times[frames[rows]])
             some = near.select(rows)
-            found = yield from self._lowered(some, alone[frames[rows]] + moved[rows], None, ALONE)
+            start = alone[frames[rows]] + moved[rows]
+            found = yield from self._lowered(some, start, None, ALONE, WORTH)
             met[frames[rows]] |= _nearly_met(some, some.at(found.values).squares)
             moved[rows] = found.values - alone[frames[rows]]
             done = np.union1d(done, rows)
@@ -300,6 +307,7 @@ class Motion:
         values: FloatArray,
         coupling: Coupling | None,
         tolerance: float,
+        worth: float = 0.0,
     ) -> Plan[Minimum]:
         """The minimum from given values, of a motion or of frames alone."""
         descent = Descent(
@@ -308,6 +316,7 @@ class Motion:
             step_tolerance=tolerance,
             max_iterations=self._options.max_iterations,
             max_angle=self._options.max_angle,
+            decrease_tolerance=worth,
             coupling=coupling,
         )
         yield descent

@@ -144,7 +144,10 @@ def _lowest_about(
     # Only a body that is at rest is next to a minimum.
     margin = np.where(near.settled, _margin(energy, near), 0.0)
     kept = np.flatnonzero(far.energies >= near.energies - margin)
-    found = replace(_replaced(energy, far, kept, near, kept, near.history[-1:]), iterations=far.iterations)
+    found = _replaced(energy, far, kept, near, kept, ())
+    last = far.history[-1].copy()
+    last[kept] = near.history[-1][kept]
+    found = replace(found, iterations=far.iterations, history=(*far.history[:-1], last))
     # What is lower before it has come to rest goes on.
     unfinished = np.flatnonzero(~found.settled & (found.iterations < most))
     left = most - found.iterations[unfinished]
