@@ -129,10 +129,21 @@ def own_strip(action: bpy.types.Action) -> Any:
     return strips[0] if strips else None
 
 
+def nla_strips(obj: bpy.types.Object) -> list[Any]:
+    """Return all NLA strips of an object, but for those inside meta strips."""
+    tracks: Any = () if obj.animation_data is None else obj.animation_data.nla_tracks
+    return [strip for track in tracks for strip in track.strips]
+
+
 def nla_strip(obj: bpy.types.Object, name: str) -> Any:
     """Return the NLA strip of an object with a name; None where there is none."""
-    tracks: Any = () if obj.animation_data is None else obj.animation_data.nla_tracks
-    return next((strip for track in tracks for strip in track.strips if strip.name == name), None)
+    return next((strip for strip in nla_strips(obj) if strip.name == name), None)
+
+
+def all_curves(action: bpy.types.Action) -> list[bpy.types.FCurve]:
+    """Return the F-curves of all slots of an action. For use within one call only."""
+    strips: list[Any] = [strip for layer in action.layers for strip in layer.strips]
+    return [curve for strip in strips for bag in strip.channelbags for curve in bag.fcurves]
 
 
 def player_of(obj: bpy.types.Object, strip: str = "") -> Any:
@@ -224,7 +235,7 @@ def _slots(obj: bpy.types.Object) -> list[Any]:
     constraints: list[Any] = [constraint for owner in (obj, *bones) for constraint in owner.constraints]
     players = [own] if own is not None else []
     players += [constraint for constraint in constraints if constraint.type == 'ACTION']
-    strips = [strip for track in own.nla_tracks for strip in track.strips] if own is not None else []
+    strips = nla_strips(obj)
     for strip in strips:
         strips.extend(strip.strips)  # those inside meta strips
     return [player.action_slot for player in players + strips]

@@ -22,6 +22,7 @@ from .fcurves import (
     Channel,
     ChannelKeys,
     nla_strip,
+    nla_strips,
     other_players,
     own_curves,
     write_keys,
@@ -230,8 +231,7 @@ def push_down(obj: Any, span: tuple[float, float]) -> None:
 
 def _plays_below(obj: Any, name: str) -> bool:
     """Whether other strips move bones."""
-    strips = [strip for track in obj.animation_data.nla_tracks for strip in track.strips]
-    others = [strip.name for strip in strips if strip.name != name and not strip.mute]
+    others = [strip.name for strip in nla_strips(obj) if strip.name != name and not strip.mute]
     return any(path.startswith("pose.bones") for other in others for path, _ in own_curves(obj, other))
 
 

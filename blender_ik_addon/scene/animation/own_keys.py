@@ -21,6 +21,7 @@ from .fcurves import (
     POINTS,
     Channel,
     KeyArrays,
+    all_curves,
     is_locked,
     own_curves,
     player_of,
@@ -128,13 +129,7 @@ def _noted(action: Any) -> Sums:
 
 def _sums_of_all(action: Any) -> Sums:
     """Check sums of all keys of all slots of an action."""
-    found = [
-        _sums((curve.data_path, curve.array_index), read_keys(curve, *_SUMMED))
-        for layer in action.layers
-        for strip in layer.strips
-        for bag in strip.channelbags
-        for curve in bag.fcurves
-    ]
+    found = [_sums((own.data_path, own.array_index), read_keys(own, *_SUMMED)) for own in all_curves(action)]
     return np.concatenate(found) if found else np.empty(0, dtype=np.uint32)
 
 

@@ -17,8 +17,10 @@ from ...core.errors import IKError
 from ..animation.fcurves import (
     Channel,
     CurveState,
+    all_curves,
     ensure_channelbag,
     holds_samples,
+    nla_strips,
     own_channelbag,
     own_curves,
     own_strip,
@@ -318,19 +320,10 @@ class PlayedSnapshot:
 
 def _played_paths(obj: bpy.types.Object) -> set[str]:
     """Return the data paths of an object that its action and its NLA strips may play."""
-    animation: Any = obj.animation_data
-    if animation is None or not obj.is_editable:
+    if obj.animation_data is None or not obj.is_editable:
         return set()
-    actions = [animation.action, *(strip.action for track in animation.nla_tracks for strip in track.strips)]
-    return {
-        curve.data_path
-        for action in actions
-        if action is not None
-        for layer in action.layers
-        for strip in layer.strips
-        for bag in strip.channelbags
-        for curve in bag.fcurves
-    }
+    actions = [obj.animation_data.action, *(strip.action for strip in nla_strips(obj))]
+    return {curve.data_path for action in actions if action is not None for curve in all_curves(action)}
 
 
 def _resolved_value(obj: Any, path: str) -> Any:

@@ -22,7 +22,15 @@ from bpy.types import Depsgraph, Object
 from ...core import IKError
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.character.roles import Role
-from ..animation.fcurves import FOUR_COMPONENTS, PLACED_BY, Channel, bone_path, driven_channels, own_curves
+from ..animation.fcurves import (
+    FOUR_COMPONENTS,
+    PLACED_BY,
+    Channel,
+    bone_path,
+    driven_channels,
+    nla_strips,
+    own_curves,
+)
 from ..armature.armature import read_armature
 from ..armature.pose_note import FIRST, raw_channels
 from ..armature.role_table import read_character
@@ -195,8 +203,7 @@ class Trails:
     def _plays_strips(self, action: Any) -> bool:
         """Whether what was evaluated plays an action in NLA strips, whose values are not compared."""
         owners = (obj for obj in bpy.data.objects if obj.session_uid in self._depends_on)
-        tracks = (track for obj in owners if obj.animation_data for track in obj.animation_data.nla_tracks)
-        return any(strip.action == action for track in tracks for strip in track.strips)
+        return any(strip.action == action for obj in owners for strip in nla_strips(obj))
 
     def _object(self) -> Any:
         return next((obj for obj in bpy.data.objects if obj.session_uid == self.uid), None)
@@ -520,8 +527,7 @@ def _frames_of(curve: Any) -> list[int]:
 
 def _in_strips(obj: Any) -> Iterator[Channel]:
     """Give the channels that NLA strips of an object play."""
-    tracks = obj.animation_data.nla_tracks if obj.animation_data else ()
-    for strip in (strip for track in tracks for strip in track.strips):
+    for strip in nla_strips(obj):
         yield from own_curves(obj, strip.name)
 
 
