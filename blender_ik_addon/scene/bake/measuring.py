@@ -83,14 +83,10 @@ def measure(
         tolerances=within,
         statuses=tuple(statuses),
         iterations=np.zeros(len(numbers), dtype=np.int64),
-        branches=(),
         reasons=("",) * len(names),
         notes=(Message("not measured where its influence is below 1: {blended}", blended=listed(blended)),)
         if blended
         else (),
-        action="",
-        keys=0,
-        keys_replaced=0,
         kinds=tuple(effector.kind for effector in rig.effectors),
         choices=tuple(own.taken for own in parts),
     )

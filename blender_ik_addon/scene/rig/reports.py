@@ -342,17 +342,17 @@ class BakeReport:
     """How each frame ended, (F,), names of `core.Status`; 'REACHED' where measured so in Blender."""
     iterations: IntArray
     """Of each frame, (F,)."""
-    branches: tuple[float, ...]
-    """Frames at which the pose flips; a note names the bone that turns most."""
     reasons: tuple[str, ...]
     """Why each effector misses its target in its worst frame, in words, (E,); empty if it does not."""
     notes: tuple[str, ...]
     """Further remarks, one sentence each."""
-    action: str
+    branches: tuple[float, ...] = ()
+    """Frames at which the pose flips; a note names the bone that turns most."""
+    action: str = ""
     """Name of the action with the keys; empty where frames were only measured."""
-    keys: int
+    keys: int = 0
     """How many were written."""
-    keys_replaced: int
+    keys_replaced: int = 0
     """How many older keys of the same channels, from the first to the last frame, were replaced."""
     smoothing: tuple[Smoothed, ...] = ()
     """The largest distance and the largest angle that smoothness adds to misses, where it adds any."""
