@@ -26,7 +26,7 @@ from ..scene.trails.editing import TargetsAtFrame
 from ..scene.translations import translated
 from . import overlay
 from .acting import ArmatureOperator, flag, refuse, require_armature
-from .mouse import AXES, AxisLock, Numbers, View, nearest_segment, stepped
+from .mouse import AXES, AxisLock, Numbers, View, mouse_in, nearest_segment, stepped
 
 logger = logging.getLogger(__name__)
 
@@ -98,13 +98,9 @@ class _ByMouse:
         self.mouse = self.last
         """Where the mouse is, slowed down."""
 
-    def at(self, event: Event) -> FloatArray:
-        """Where the mouse is in the viewport."""
-        return np.array([event.mouse_x - self.region.x, event.mouse_y - self.region.y], dtype=np.float64)
-
     def follow(self, event: Event) -> None:
         """Follow the mouse."""
-        mouse = self.at(event)
+        mouse = mouse_in(self.region, event)
         if not self.choosing:
             self.snaps, self.fine = event.ctrl, event.shift and self.shift_slows
             self.mouse = self.mouse + (mouse - self.last) * (SLOW if self.fine else 1.0)
@@ -140,9 +136,10 @@ class _ByMouse:
     def choose(self, context: Context, event: Event) -> None:
         """Pin or free the bone under the mouse when H is released."""
         self.choosing = event.value == 'PRESS'
+        mouse = mouse_in(self.region, event)
         if self.choosing:
             self.warning = Message("release H over a bone to pin it or to free it")
-        elif found := bone_at(context, self.drag.object(), self.view, self.at(event), but=self.drag.bone):
+        elif found := bone_at(context, self.drag.object(), self.view, mouse, but=self.drag.bone):
             holds = self.drag.pin(found[0])
             bone = found[0]
             self.warning = (
@@ -214,10 +211,10 @@ class DragOperator(ArmatureOperator):
     def mouse_at(context: Context, event: Event, release_confirm: bool) -> tuple[Any, FloatArray, FloatArray]:
         """The part of the viewport under the mouse, where it was pressed and where it is, (2,) [pixels]."""
         region = _region_at(context, event)
-        corner = np.array([region.x, region.y], dtype=np.float64)
-        pressed = mouse = np.array([event.mouse_x, event.mouse_y]) - corner
+        pressed = mouse = mouse_in(region, event)
         if release_confirm:
-            pressed = np.array([event.mouse_prev_press_x, event.mouse_prev_press_y]) - corner
+            begun = event.mouse_prev_press_x - event.mouse_x, event.mouse_prev_press_y - event.mouse_y
+            pressed = mouse + begun
         return region, pressed, mouse
 
     def follow_mouse(

@@ -32,7 +32,7 @@ from .acting import (
     require_armature,
     shown_effector,
 )
-from .mouse import AxisLock, Numbers, View
+from .mouse import AxisLock, Numbers, View, mouse_in
 from .overlay import overlay_of
 
 LARGE: Final = 0.55
@@ -188,8 +188,7 @@ class _ByMouse:
 
     def follow(self, event: Event) -> None:
         """Follow the mouse."""
-        pixel = np.array([event.mouse_x - self.region.x, event.mouse_y - self.region.y], dtype=np.float64)
-        now = self.turning.angle_at(pixel)
+        now = self.turning.angle_at(mouse_in(self.region, event))
         step = (now - self.last + pi) % (2.0 * pi) - pi
         self.way += step * (SLOW if event.shift and not event.ctrl else 1.0)
         self.last, self.moved = now, True
@@ -249,8 +248,7 @@ class POISE_OT_roll_foot(EffectorOperator, label="Roll Foot"):
         pixels = max(length * pixels_for(context, rings[name][:3, 3]), 1e-6)
         least = LEAST_PIXELS * context.preferences.system.ui_scale / pixels
         turning = Turning(view, rings[name], length * (max(LARGE, least) if name in COLOURS else SMALL))
-        region: Any = context.region
-        pixel = np.array([event.mouse_x - region.x, event.mouse_y - region.y], dtype=np.float64)
+        region, pixel = context.region, mouse_in(context.region, event)
         start = getattr(settings_of(armature).effectors[row], name)
         self._by_mouse = _ByMouse(
             armature.name, row, name, turning, start, turning.angle_at(pixel), context.area, region

@@ -36,6 +36,7 @@ from .acting import (
     select_only,
     show_effector,
 )
+from .mouse import is_dragged, mouse_in
 from .preferences import look
 
 TIMER_SECONDS: Final = 0.02
@@ -224,16 +225,11 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
 
     @staticmethod
     def _under(context: Context, event: Event) -> int:
-        region: Any = context.region
-        return handle_at(context, (event.mouse_x - region.x, event.mouse_y - region.y))
+        return handle_at(context, mouse_in(context.region, event))
 
     def invoke(self, context: Context, event: Event) -> set[str]:
-        self._index, self._timer, self._moves, self._again_until = (
-            self._under(context, event),
-            None,
-            False,
-            0.0,
-        )
+        self._index = self._under(context, event)
+        self._timer, self._moves, self._again_until = None, False, 0.0
         if self._index < 0:
             return {'PASS_THROUGH'}
         armature = require_armature(context)
@@ -265,9 +261,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
             self._again_until = time.monotonic() + 1e-3 * context.preferences.inputs.mouse_double_click_time
             self._timer = context.window_manager.event_timer_add(TIMER_SECONDS, window=window)
             return {'RUNNING_MODAL'}
-        way = (event.mouse_x - event.mouse_prev_press_x, event.mouse_y - event.mouse_prev_press_y)
-        inputs, scale = context.preferences.inputs, context.preferences.system.ui_scale
-        if max(map(abs, way)) < inputs.drag_threshold_mouse * scale:
+        if not is_dragged(context, event):
             return {'RUNNING_MODAL'}
         try:
             return self._move(context, require_armature(context), release_confirm=True)

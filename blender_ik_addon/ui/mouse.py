@@ -38,6 +38,18 @@ TYPED: Final = {
 """Characters of a number by Blender's names of the keys."""
 
 
+def mouse_in(region: Any, event: Any) -> FloatArray:
+    """Where the mouse is in a region, (2,) [pixels]."""
+    return np.array([event.mouse_x - region.x, event.mouse_y - region.y], dtype=np.float64)
+
+
+def is_dragged(context: Any, event: Any) -> bool:
+    """Whether the mouse has gone so far since it was pressed that this is no click."""
+    way = (event.mouse_x - event.mouse_prev_press_x, event.mouse_y - event.mouse_prev_press_y)
+    inputs, scale = context.preferences.inputs, context.preferences.system.ui_scale
+    return max(map(abs, way)) >= inputs.drag_threshold_mouse * scale
+
+
 @dataclass(frozen=True)
 class View:
     """How a region shows the world."""

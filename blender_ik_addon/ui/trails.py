@@ -32,7 +32,7 @@ from .acting import ArmatureOperator, context_armature, flag, refuse, require_ar
 from .batches import Batch
 from .drag import DragOperator
 from .handles import handle_at
-from .mouse import View, nearest_segment
+from .mouse import View, is_dragged, mouse_in, nearest_segment
 from .overlay import draw_rings, overlay_of
 from .preferences import look
 
@@ -443,8 +443,7 @@ class POISE_OT_trail(ArmatureOperator, label="Trail"):
     _under: Under
 
     def invoke(self, context: Context, event: Event) -> set[str]:
-        region: Any = context.region
-        under = under_mouse(context, (event.mouse_x - region.x, event.mouse_y - region.y))
+        under = under_mouse(context, mouse_in(context.region, event))
         if under is None:
             return {'PASS_THROUGH'}
         self._under = under
@@ -458,9 +457,7 @@ class POISE_OT_trail(ArmatureOperator, label="Trail"):
             context.scene.frame_set(self._under.frame)
             bpy.ops.ed.undo_push(message=translated(Message("Go to Frame")))
             return {'FINISHED'}
-        way = (event.mouse_x - event.mouse_prev_press_x, event.mouse_y - event.mouse_prev_press_y)
-        inputs, scale = context.preferences.inputs, context.preferences.system.ui_scale
-        if self._under.tracked is None or max(map(abs, way)) < inputs.drag_threshold_mouse * scale:
+        if self._under.tracked is None or not is_dragged(context, event):
             return {'RUNNING_MODAL'}
         operators: Any = bpy.ops
         own = self._under
