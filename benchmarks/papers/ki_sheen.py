@@ -250,7 +250,7 @@ def several_findings() -> list[Finding]:
         ),
         effectors_finding("Figure 8: three effectors", three, MOVES[:3], (THREE, RECURSION)),
         effectors_finding(
-            "Figure 9: a fourth effector is put in", four, MOVES, (RECURSION,), before=all_three
+            "Figure 9: a fourth effector is added", four, MOVES, (RECURSION,), before=all_three
         ),
     ]
 
