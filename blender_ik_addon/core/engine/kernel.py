@@ -113,7 +113,8 @@ class Descent(Iterator[None]):
         Args:
             energy: Of N frames.
             values: Where to start, (N, nv) [m, rad].
-            step_tolerance: Largest change of a channel [rad] at which a group is at rest, or of each, (G,).
+            step_tolerance: Largest change of a channel [rad] that may be left where a group is at rest, or for
+                each, (G,).
             max_iterations: Most iterations of a group, or of each, (G,).
             max_angle: Largest change of an angle in an iteration [rad].
             decrease_tolerance: Decrease of a group's energy [1] that is not worth an iteration.
@@ -212,7 +213,7 @@ class Descent(Iterator[None]):
             away = self._state.away.copy()
             away[frames] = 0.0
             self.tied = coupling.part(frames, away)
-        if self._history[1:] and np.array_equal(frames, self._moving):
+        if len(self._history) > 1 and np.array_equal(frames, self._moving):
             return
         self._moving = frames
         every = len(frames) == len(self._values)
