@@ -113,8 +113,7 @@ class Descent(Iterator[None]):
         Args:
             energy: Of N frames.
             values: Where to start, (N, nv) [m, rad].
-            step_tolerance: Largest change of a channel [rad] that may be left where a group is at rest, or for
-                each, (G,).
+            step_tolerance: Largest change of a channel [rad] that is left where a group rests, or each, (G,).
             max_iterations: Most iterations of a group, or of each, (G,).
             max_angle: Largest change of an angle in an iteration [rad].
             decrease_tolerance: Decrease of a group's energy [1] that is not worth an iteration.
