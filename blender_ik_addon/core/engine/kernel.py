@@ -113,10 +113,10 @@ class Descent(Iterator[None]):
         Args:
             energy: Of N frames.
             values: Where to start, (N, nv) [m, rad].
-            step_tolerance: Largest change of a channel [rad] that is left where a group rests, or each, (G,).
+            step_tolerance: Largest change of a channel [rad] at which a group is at rest, or of each, (G,).
             max_iterations: Most iterations of a group, or of each, (G,).
             max_angle: Largest change of an angle in an iteration [rad].
-            decrease_tolerance: Decrease of a group's energy [1] that is not worth an iteration.
+            decrease_tolerance: Decrease of a group's energy [1] at which it is at rest too.
             coupling: What ties the N frames of a motion together, G = 1; None: every frame is a group, G = N.
             callback: Called after each iteration with its number and the first frame's channels; True stops.
         """
@@ -167,13 +167,12 @@ class Descent(Iterator[None]):
         outcome = _Step(self, self.energy.model(here, self.damping, beside)).attempt()
         groups = moving if tied is None else np.zeros(1, dtype=np.int64)
         precision = self._precision[groups]
-        # What promises less than the precision of all channels is rounding, or the work of limits.
-        least = np.maximum(precision**2 * here.values.shape[1], self._least)
         farthest = self.by_group(outcome.sizes).max(axis=1)
-        before = self.by_group(self._ahead[moving]).max(axis=1)
-        # Near a minimum each step is shorter than the one before it by the factor of that one, or by more.
-        following = farthest * np.where(farthest <= ROUGH, np.minimum(farthest / before, 1.0), 1.0)
-        rest = (np.abs(outcome.promised) <= least) | (outcome.taken & (following <= precision))
+        # What promises less than the precision of all channels is rounding, or the work of limits.
+        least = precision**2 * here.values.shape[1] * self.frames
+        decrease = np.abs(outcome.promised)
+        rest = (outcome.taken & (farthest <= precision)) | (decrease <= self._least)
+        rest |= ~outcome.taken & (decrease <= least)
         taken = (outcome.taken & ~(rest & (farthest <= LAST))).repeat(self.frames)
         ahead = np.where(outcome.taken.repeat(self.frames), outcome.sizes, self._ahead[moving])
         self._ahead[moving] = np.where(rest.repeat(self.frames), 0.0, ahead)

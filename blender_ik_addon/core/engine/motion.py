@@ -40,11 +40,11 @@ WINDOW: Final = 96
 """Least number of frames that a window of a long motion adds."""
 OVERLAP: Final = 6.0
 """Time in smoothnesses [1] in which a motion forgets a change: of 1 rad less than 0.2° is left."""
-ALONE: Final = 1e-8
-"""Largest change of a channel [rad] that may follow where a frame alone counts as converged."""
+ALONE: Final = 1e-4
+"""Largest change of a channel [rad] at which a frame alone counts as converged: the next is its square."""
 WORTH: Final = 1e-2
-"""Decrease of the energy [1] that is not worth an iteration of a frame alone: for the last level a millionth
-of the reach."""
+"""Decrease of the energy [1] that is not worth an iteration to see which start leads lower, or what a frame
+misses alone: of that it is a millionth of the reach at most."""
 LOST: Final = 0.05
 """Residual of a level that can be met [1] above which another motion is searched for."""
 SPRUNG: Final = 10.0
@@ -242,13 +242,13 @@ class Motion:
         for number, start in enumerate(starts):
             if any(np.abs(start - other).max(initial=0.0) <= ROUGH for other in starts[:number]):
                 continue
-            found = yield from self._lowered(energy, start, coupling, ROUGH)
+            found = yield from self._lowered(energy, start, coupling, ROUGH, WORTH)
             # A difference that rounding and tolerances explain makes no better motion.
             if best is None or found.energies[0] < best.energies[0] - self._options.step_tolerance:
                 best = found
             if far and not number and (alike.strengths != energy.strengths).any():
-                start = (yield from self._lowered(alike, start, coupling, ROUGH)).values
-                found = yield from self._lowered(energy, start, coupling, ROUGH)
+                start = (yield from self._lowered(alike, start, coupling, ROUGH, WORTH)).values
+                found = yield from self._lowered(energy, start, coupling, ROUGH, WORTH)
                 if found.energies[0] < best.energies[0] - self._options.step_tolerance:
                     best = found
         assert best is not None

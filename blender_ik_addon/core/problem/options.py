@@ -72,7 +72,7 @@ class SolverOptions:
     tolerance_rotation: float = 1e-3
     """Error at which an orientation counts as reached [rad], above 0."""
     step_tolerance: float = 1e-6
-    """Largest change of a channel [rad] that may be left where the pose counts as standing still, above 0."""
+    """Largest change of a channel [rad] at which the pose counts as standing still, above 0."""
     max_angle: float = 0.8
     """Largest change of an angle in one iteration [rad] [Buss2009 §6], above 0; at most π/4 for SDLS."""
     clamp_distance: float | None = None
