@@ -735,7 +735,7 @@ def test_a_wrong_effector_is_not_added():
     for kind, bone, words in (
         ('POLE', "hips", "no parent"),
         ('POLE', "head", "no child"),
-        ('WISH', "head", "Kind"),
+        ('NOWHERE', "head", "Kind"),
     ):
         with pytest.raises(IKError, match=words):
             posing.add_effector(armature, bone, kind=kind)
