@@ -13,14 +13,14 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 from collections.abc import Callable, Iterator
-from functools import cache, wraps
+from contextlib import ContextDecorator
+from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Final, NamedTuple, ParamSpec, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-_Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 NAMES: Final = (
@@ -68,7 +68,7 @@ def _libraries() -> Iterator[Path]:
     yield from sorted(beside.glob("*openblas*"))
 
 
-class _OneThread:
+class _OneThread(ContextDecorator):
     """A context, and a decorator, in which linear algebra has one thread; one may be inside another."""
 
     def __init__(self) -> None:
@@ -93,16 +93,6 @@ class _OneThread:
             self._depth -= 1
             if self._depth == 0 and self._before > 1:
                 found.set(self._before)
-
-    def __call__(self, function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-        """The same function, in this context."""
-
-        @wraps(function)
-        def inside(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
-            with self:
-                return function(*args, **kwargs)
-
-        return inside
 
     def steps(self, generator: Iterator[_Result]) -> Iterator[_Result]:
         """The same generator, with its own work in this context and that of others between its steps not."""

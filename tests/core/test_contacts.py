@@ -12,6 +12,7 @@ from blender_ik_addon.core import IKError, Pose, forward_kinematics
 from blender_ik_addon.core.character import recognise
 from blender_ik_addon.core.model.rotation import matrix_from_rotvec, rotation_angle
 from blender_ik_addon.core.motion import (
+    HAND,
     ContactOptions,
     Track,
     find_contacts,
@@ -20,7 +21,6 @@ from blender_ik_addon.core.motion import (
     locked,
     spans,
 )
-from blender_ik_addon.core.motion.contacts import HAND
 from tests.core.builders import Array, humanoid
 
 LEG, STEP, TOE = 0.9, 0.7, np.array([0.14, 0.0, -0.06])

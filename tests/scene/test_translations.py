@@ -25,7 +25,7 @@ PACKAGE = Path(translations.__file__).resolve().parents[2]
 
 OUTSIDE = (
     *("__main__.py", "cli/", "core/io/", "core/plot.py", "scene/translations/"),
-    *("core/keys/", "core/methods/", "core/motion/", "core/problem/", "core/tasks/"),
+    *("core/keys.py", "core/methods/", "core/motion.py", "core/problem/", "core/tasks/"),
     *("core/model/kinematics.py", "core/model/rotation.py", "core/model/skeleton.py"),
     *("core/solve/follower.py", "core/solve/paths.py", "core/solve/tracker.py", "core/character/volumes.py"),
 )

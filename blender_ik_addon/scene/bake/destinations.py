@@ -16,7 +16,7 @@ from bpy.types import Object
 
 from ...core import IKError
 from ...core.arrays import BoolArray, FloatArray, IntArray
-from ...core.keys.reduction import halves
+from ...core.keys import halves
 from ..animation.fcurves import (
     Channel,
     ChannelKeys,

@@ -15,8 +15,7 @@ from bpy.types import Object
 
 from ...core.amounts import angle_text, length_text
 from ...core.arrays import BoolArray, FloatArray
-from ...core.keys import BezierCurve, JointCurves, Reduction
-from ...core.keys.reduction import halves, reduce_keys
+from ...core.keys import BezierCurve, JointCurves, Reduction, halves, reduce_keys
 from ...core.messages import Message, both
 from ...core.model.rotation import rotation_angle
 from ...core.model.skeleton import Pose

@@ -27,9 +27,8 @@ from ...core.amounts import length_text
 from ...core.arrays import BoolArray, FloatArray
 from ...core.character import Limb, LimbKind
 from ...core.messages import Joined, Message, counted, sentences
-from ...core.motion import Track, leg_length, locked, spans
+from ...core.motion import FOOT, HAND, LEGS, Track, leg_length, locked, spans, toe_point
 from ...core.motion import find_contacts as contacts_of
-from ...core.motion.contacts import FOOT, HAND, LEGS, toe_point
 from ..animation.fcurves import (
     ChannelKeys,
     action_curves,

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-r"""The fewest keys that keep a motion: every point of the bones within a distance and an angle.
+r"""Keys: Blender's F-curves as arrays, and the fewest keys that keep a motion in the world.
 
-A motion has a key in each frame. Wanted are curves with few keys that stay within a distance d and an angle a
-of it in the world, at each frame and in the middle between frames.
+**F-curves.** Between two keys (t0, v0) and (t3, v3) with the handles (t1, v1) and (t2, v2) a curve is the
+cubic Bézier curve of these four points. Blender shortens a handle that reaches past the other key, along its
+direction, so that time never goes back; solves t(s) = time for the one s in [0, 1]; and returns v(s). Before
+the first key and after the last one the curve is constant. Handles at thirds of the span make t(s) linear, so
+that the curve is a cubic in time with the slopes of its handles at the keys.
+
+**Reduction.** A motion has a key in each frame. Wanted are curves with few keys that keep every point of the
+bones within a distance d and an angle a of it in the world, at each frame and in the middle between frames.
 
 Curves are cubics in time between their keys, with one slope at each key: handles at thirds of the spans, both
 of a key in line. Two things are to be chosen, where the keys are and what they and their slopes are.
@@ -27,25 +33,107 @@ none is: the spans that move the point most are split where both halves are best
 nothing deviates, so there is an end. Turning points of a curve that matter have keys.
 """
 
+from __future__ import annotations
+
 from collections.abc import Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, IntArray, check_number, freeze, frozen
-from ..errors import IKError
-from ..model.kinematics import joint_matrices
-from ..model.rotation import (
+from .arrays import BoolArray, FloatArray, IntArray, check_number, freeze, frozen
+from .errors import IKError
+from .model.kinematics import joint_matrices
+from .model.rotation import (
     EULER_ORDERS,
     matrix_from_euler,
     matrix_from_quat,
     quat_from_axis_angle,
     rotation_angle,
 )
-from ..model.skeleton import Pose, Skeleton
-from .curves import BezierCurve
+from .model.skeleton import Pose, Skeleton
+
+BISECTIONS = 60
+"""Halvings of [0, 1] in the search for s; double precision has no more."""
+
+
+@dataclass(frozen=True, eq=False)
+class BezierCurve:
+    """Keys and handles of one F-curve, all interpolation Bézier, extrapolation constant."""
+
+    keys: FloatArray
+    """Time and value of each key, times rising, (K, 2)."""
+    left: FloatArray
+    """Ends of the handles before the keys, (K, 2)."""
+    right: FloatArray
+    """Ends of the handles after the keys, (K, 2)."""
+
+    def __post_init__(self) -> None:
+        freeze(self, "keys", "left", "right")
+        for name in ("keys", "left", "right"):
+            array: FloatArray = getattr(self, name)
+            if array.shape != (len(self.keys), 2) or not len(array):
+                raise IKError(
+                    "BezierCurve.{name} has shape {shape}: wanted (keys, 2), at least one key",
+                    name=name,
+                    shape=array.shape,
+                )
+        if (np.diff(self.keys[:, 0]) <= 0.0).any():
+            raise IKError("the times of the keys of a curve must rise")
+
+    @classmethod
+    def with_slopes(cls, times: npt.ArrayLike, values: npt.ArrayLike, slopes: npt.ArrayLike) -> BezierCurve:
+        """Return the curve through keys (K,) with slopes (K,) there, handles at thirds of the spans."""
+        keys = np.stack([np.asarray(times, dtype=np.float64), np.asarray(values, dtype=np.float64)], axis=1)
+        spans = np.diff(keys[:, 0]) if len(keys) > 1 else np.ones(1)
+        third = np.stack([np.ones(len(keys)), np.asarray(slopes, dtype=np.float64)], axis=1) / 3.0
+        before, after = np.append(spans[0], spans), np.append(spans, spans[-1])
+        if len(keys) == 1:
+            before = after = np.ones(1)
+        return cls(keys, keys - before[:, None] * third, keys + after[:, None] * third)
+
+    @property
+    def slopes(self) -> FloatArray:
+        """Slope of the handle after each key, (K,); 0 for one without length in time."""
+        way = self.right - self.keys
+        return np.where(way[:, 0] > 0.0, way[:, 1] / np.where(way[:, 0] > 0.0, way[:, 0], 1.0), 0.0)
+
+    def evaluate(self, times: npt.ArrayLike) -> FloatArray:
+        """Return the values at times (T,), as `FCurve.evaluate` does to its single precision."""
+        at = np.asarray(times, dtype=np.float64)
+        starts = self.keys[:, 0]
+        if len(starts) == 1:
+            return np.full(at.shape, self.keys[0, 1])
+        span = np.clip(np.searchsorted(starts, at, side="right") - 1, 0, len(starts) - 2)
+        first, last = self.keys[span], self.keys[span + 1]
+        length = last[:, 0] - first[:, 0]
+        second = first + _within(self.right[span] - first, length)
+        third = last + _within(self.left[span + 1] - last, length)
+        low, high = np.zeros((2, len(at)))
+        high += 1.0
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            late = _bezier(first[:, 0], second[:, 0], third[:, 0], last[:, 0], middle) > at
+            low, high = np.where(late, low, middle), np.where(late, middle, high)
+        values = _bezier(first[:, 1], second[:, 1], third[:, 1], last[:, 1], 0.5 * (low + high))
+        values = np.where(at <= starts[0], self.keys[0, 1], values)
+        return np.where(at >= starts[-1], self.keys[-1, 1], values)
+
+
+def _within(handle: FloatArray, length: FloatArray) -> FloatArray:
+    """Handles (n, 2) from their keys, shortened along their direction to spans of some length (n,)."""
+    longer = np.abs(handle[:, 0])
+    return handle * np.where(longer > length, length / np.where(longer > 0.0, longer, 1.0), 1.0)[:, None]
+
+
+def _bezier(a: FloatArray, b: FloatArray, c: FloatArray, d: FloatArray, s: FloatArray) -> FloatArray:
+    rest = 1.0 - s
+    return rest**3 * a + 3.0 * rest**2 * s * b + 3.0 * rest * s**2 * c + s**3 * d
+
+
+# Reduction
 
 WINDOW: Final = 480
 """Frames that are reduced at once, which bounds the memory; between two windows every curve has a key."""
@@ -103,7 +191,7 @@ class JointCurves:
     def __post_init__(self) -> None:
         freeze(self, "values", "slopes", "below")
 
-    def select(self, grid: slice | IntArray, frames: slice | IntArray) -> "JointCurves":
+    def select(self, grid: slice | IntArray, frames: slice | IntArray) -> JointCurves:
         """A copy at some of the times, and with the slopes at some of the frames."""
         below = None if self.below is None else self.below[grid]
         return replace(self, values=self.values[grid], slopes=self.slopes[frames], below=below)
@@ -198,7 +286,8 @@ def reduce_keys(
     fits = list[_Fit]()
     for begin in range(0, max(frames - 1, 1), WINDOW):
         own = slice(begin, min(begin + WINDOW, frames - 1) + 1)
-        window = _Window(world.part(own), times[own], kept[own], constant)
+        some = world.select(slice(2 * own.start, 2 * own.stop - 1), own)
+        window = _Window(some, times[own], kept[own], constant)
         for part in window.reduce():
             yield (begin + part * (own.stop - begin)) / frames
         fits.append(window.best)
@@ -253,9 +342,9 @@ class _World:
         )
         """At the frames, (F, C)."""
 
-    def part(self, frames: slice) -> "_World":
-        """The same in some of the frames."""
-        other, grid = copy(self), slice(2 * frames.start, 2 * frames.stop - 1)
+    def select(self, grid: slice | IntArray, frames: slice | IntArray) -> _World:
+        """The same at some of the times, with the slopes at some of the frames."""
+        other = copy(self)
         for name in ("_translation", "_scale", "_rotation", "values"):
             setattr(other, name, getattr(self, name)[grid])
         other.slopes = self.slopes[frames]
@@ -311,10 +400,7 @@ class _World:
         """Which curves may have one key for all frames, (C,)."""
         grid = len(self.values)
         rows = np.unique(np.linspace(0, grid - 1, min(grid, SAMPLES)).astype(np.int64))
-        some = copy(self)
-        for name in ("_translation", "_scale", "_rotation", "values"):
-            setattr(some, name, getattr(self, name)[rows])
-        some._curves = [(joint, own.select(rows, rows // 2)) for joint, own in self._curves]
+        some = self.select(rows, rows // 2)
         largest = _sensitivities(some.derivatives(some.placed(some.values))).max(axis=0)
         return np.ptp(self.values, axis=0) * largest <= CONSTANT
 
@@ -530,7 +616,7 @@ class _Spans:
     """Of value and slope of the key before, and of the one after, (G, C)."""
 
     @classmethod
-    def of(cls, keyed: BoolArray, times: FloatArray, grid: FloatArray) -> "_Spans":
+    def of(cls, keyed: BoolArray, times: FloatArray, grid: FloatArray) -> _Spans:
         frames = len(times)
         rows = _counted(frames)[:, None]
         last = np.maximum.accumulate(np.where(keyed, rows, 0), axis=0)
