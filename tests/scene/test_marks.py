@@ -100,6 +100,24 @@ def test_a_pinned_bone_has_a_mark_of_its_own():
     assert [point.role for point in marks(armature, targets=True).points] == ['EFFECTOR', 'PIN']
 
 
+def test_what_follows_has_a_point_at_its_bone_and_no_line_to_where_it_was():
+    armature: Any = figure("hips", "hand.L", "foot.L", "foot.R")
+    for row, state in ((0, 'FOLLOW'), (2, 'PIN'), (3, 'PIN')):
+        posing.set_state(armature, row, state)
+    armature.poise.effectors[1].target.location.z -= 0.9
+    bpy.context.view_layer.update()
+    was = armature.matrix_world @ armature.pose.bones["hips"].head
+    posing.solve_pose(armature)
+    bpy.context.view_layer.update()
+    head = armature.matrix_world @ armature.pose.bones["hips"].head
+    assert (head - was).length > 0.05
+    found = marks(armature, targets=True)
+    (point,) = [point for point in found.points if point.effector == 0]
+    np.testing.assert_allclose(point.place, head[:], atol=1e-6)
+    assert len(found.lines) == 3
+    assert not any(np.allclose(line.start, head[:], atol=1e-4) for line in found.lines)
+
+
 def test_kinds_lead_where_they_ask_to_go():
     armature = figure("foot.L", kind='FLOOR')
     assert marks(armature, targets=True).lines == ()  # on its floor

@@ -175,6 +175,17 @@ def test_targets_of_what_follows_come_to_its_bones_and_one_more_solve_moves_noth
     np.testing.assert_allclose(matrices(armature), before, atol=STILL)
 
 
+def test_what_follows_is_no_target_that_counts_in_a_solve_or_a_bake():
+    armature = character()
+    effector(armature, "hand.L").target.location.z -= 0.3
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).message.startswith("all 5 targets are reached")
+    assert "; all 5 targets are reached" in posing.bake(armature, range(1, 4)).summary()
+    effector(armature, "hand.L").target.location.z += 9.0
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).message.startswith("1 of 5 targets missed: hand.L by ")
+
+
 def test_what_mirror_has_posed_follows_from_where_it_is_then():
     armature = character()
     solved(armature, place(armature, "hand.L") + np.array((0.1, -0.3, -0.2)))

@@ -216,7 +216,10 @@ class _Figure:
         return self.marks
 
     def mark_effector(self, goal: Goal, heat: float, missed: Sequence[float], why: str) -> None:
-        """A line from the bone to where it should be, a point, its level, and by how much it misses."""
+        """A line from the bone to where it should be, a point, its level, and by how much it misses.
+
+        What follows has no line: it is wherever the body takes it.
+        """
         marks, effector, goal = self.marks, goal.effector, goal.met(self.now)
         here = goal.point(self.now)[0]
         if self.wanted.priorities:
@@ -226,7 +229,7 @@ class _Figure:
                 note = Message("Pin") if effector.state == 'PIN' else ""
                 marks.text(here, str(effector.priority), 'PRIORITY', note)
         if self.wanted.targets:
-            there = goal.leads_to(here)
+            there = None if effector.follows else goal.leads_to(here)
             role = STATE_ROLES[effector.state]
             marks.point(here, role, heat, effector.index)
             if there is not None:

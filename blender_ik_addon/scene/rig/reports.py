@@ -287,7 +287,7 @@ class Report:
             message = Message(
                 "{count} of {targets} targets missed: {names}",
                 count=len(misses),
-                targets=len(errors),
+                targets=asked,
                 names=Joined(", ", misses),
             )
         else:
@@ -462,7 +462,10 @@ class BakeReport:
             if own
         ]
         if not missed:
-            return sentences(Joined("; ", (text, all_reached(len(self.names)))), *chosen, *self.notes)
+            asked = ~np.isnan([self.position_errors, self.rotation_errors])  # not of what follows
+            if count := int(asked.any(axis=(0, 1)).sum()):
+                text = Joined("; ", (text, all_reached(count)))
+            return sentences(text, *chosen, *self.notes)
         worst, explained = list[str](), set[int]()
         for errors, tolerances, text_of in (
             (self.position_errors, self.tolerances.positions, length_text),
