@@ -60,7 +60,7 @@ def jacobian_and_hessian(linkage: Linkage, angles: FloatArray) -> tuple[FloatArr
 def springs(linkage: Linkage, angles: FloatArray) -> FloatArray:
     """The general pseudo-inverse."""
     jacobian, hessian = jacobian_and_hessian(linkage, angles)
-    return spring_inverse(jacobian, np.array(STIFFNESS), hessian).inverse
+    return spring_inverse(jacobian, np.array(STIFFNESS), hessian)[0]
 
 
 def plain(linkage: Linkage, angles: FloatArray) -> FloatArray:

@@ -168,7 +168,6 @@ class BoundedDescent:
         upper: FloatArray,
         *,
         tolerance: float,
-        memory: int = MEMORY,
     ) -> None:
         """Evaluate the start.
 
@@ -177,15 +176,12 @@ class BoundedDescent:
             lower: (n,), may be −inf.
             upper: (n,), may be inf.
             tolerance: Largest element of the projected gradient at which a point counts as a minimum.
-            memory: Pairs kept, at least 1.
         """
         self._lower, self._upper = (
             np.broadcast_to(bound, start.shape).astype(np.float64) for bound in (lower, upper)
         )
         if not (self._lower <= self._upper).all():
             raise IKError("a lower bound lies above its upper bound, or is not a number")
-        if memory < 1:
-            raise IKError("memory must be at least 1, got {memory}", memory=memory)
         self._function, self._tolerance = function, tolerance
         self.values: FloatArray = self._inside(np.asarray(start, dtype=np.float64))
         """Present point, (n,), inside the bounds."""
@@ -193,19 +189,12 @@ class BoundedDescent:
         """Value and gradient there."""
         if not (np.isfinite(self.value) and np.isfinite(self.gradient).all()):
             raise IKError("the function or its gradient is not finite at the start")
-        self._model = _HessianEstimate(len(self.values), memory)
-        self.evaluations = 1
-        """Calls of the function."""
-        self.history = [self.value]
-        """The value at the start and after each iteration."""
+        self._model = _HessianEstimate(len(self.values))
+        self.iterations = 0
+        """Iterations so far."""
         self._idle = 0
         self.converged = self._is_flat()
         """Whether the slope is within the tolerance, or no step lowers the value any more."""
-
-    @property
-    def iterations(self) -> int:
-        """Iterations so far."""
-        return len(self.history) - 1
 
     def _inside(self, values: FloatArray) -> FloatArray:
         return np.clip(values, self._lower, self._upper)
@@ -234,7 +223,7 @@ class BoundedDescent:
             self.gradient = gradient
             self._idle = self._idle + 1 if value - self.value <= ROUNDING * abs(self.value) else 0
             self.converged = self._idle >= IDLE or self._is_flat()
-        self.history.append(self.value)
+        self.iterations += 1
 
     def _line_search(self, direction: FloatArray, step: float) -> tuple[float, float, FloatArray] | None:
         """Backtrack from a step until the decrease is sufficient (Armijo), by minima of parabolas.
@@ -247,7 +236,6 @@ class BoundedDescent:
             return None
         for _ in range(SEARCHES):
             tried, gradient = self._function(self._inside(self.values + step * direction))
-            self.evaluations += 1
             if np.isfinite(tried) and tried <= self.value + ARMIJO * step * slope:
                 return step, tried, gradient
             minimum = 0.0
@@ -261,8 +249,8 @@ class BoundedDescent:
 class _HessianEstimate:
     """B from the last steps and changes of the gradient [ByrdLuNocedalZhu1995 eq. 3.2 to 3.4]."""
 
-    def __init__(self, n: int, most: int) -> None:
-        self._n, self._most = n, most
+    def __init__(self, n: int) -> None:
+        self._n = n
         self.forget()
 
     def forget(self) -> None:
@@ -276,7 +264,7 @@ class _HessianEstimate:
         product = float(s @ y)
         if product <= CURVATURE * float(np.linalg.norm(s) * np.linalg.norm(y)):
             return
-        self.pairs = [*self.pairs, (s, y)][-self._most :]
+        self.pairs = [*self.pairs, (s, y)][-MEMORY:]
         theta = float(y @ y) / product
         big_s, big_y = (np.stack(each, axis=1) for each in zip(*self.pairs, strict=True))  # (n, k)
         products = big_s.T @ big_y

@@ -4,8 +4,8 @@
 One function for each, arrays in, dq (..., nv) out, with any leading axes: `jacobian` is J, (..., m, nv), and
 `error` e = target − current, (..., m), as in the papers; a residual of a task has the other sign. Stiffness
 is the diagonal of K, (..., nv), above 0. Dampings are one number, or one for each of the leading axes. None
-knows limits, except the bounded one, or how far its linear model may be trusted: that is for the loop round
-it (`loop`).
+knows limits or how far its linear model may be trusted: that is for the loop round it (`loop`). The bounded
+one knows limits, and solves one problem at a time.
 
 **Inverses**: the pseudo-inverse [Ringlayer] J⁺ = V Σ⁺ Uᵀ, the shortest of the changes that come nearest, and
 the damped one [Buss2009 §5], [KiSheen §7] Jᵀ(JJᵀ + λ²I)⁻¹.
@@ -39,8 +39,7 @@ every pose either.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import pi, prod
+from math import pi
 from typing import Final
 
 import numpy as np
@@ -159,18 +158,16 @@ def selectively_damped_step(
     effector_rows: Sequence[int],
     *,
     gamma_max: FloatArray | float = GAMMA_MAX,
-    rho: FloatArray | None = None,
 ) -> FloatArray:
     """Each singular direction damped by how far it would move the effectors [BussKim2005].
 
     With J = UΣVᵀ, α_i = u_iᵀe, N_i = Σ_l |u_{l,i}|, M_i = Σ_l σ_i⁻¹ Σ_j |v_{j,i}| ρ_{l,j}:
     γ_i = min(1, N_i/M_i) γmax, φ_i = ClampMaxAbs(σ_i⁻¹ α_i v_i, γ_i), dq = ClampMaxAbs(Σ φ_i, γmax).
+    ρ_{l,j} = |∂s_l/∂θ_j| is that of J, which with the alternate Jacobian is not quite the same.
 
     Args:
         effector_rows: Number of rows of each effector position in turn; they make m together.
         gamma_max: γmax [rad], one number or one for each of the leading axes.
-        rho: ρ_{l,j} = |∂s_l/∂θ_j|, (..., effectors, nv); by default from the Jacobian, which with the
-            alternate Jacobian is not quite the same.
     """
     if sum(effector_rows) != error.shape[-1]:
         raise IKError(
@@ -185,8 +182,7 @@ def selectively_damped_step(
     u, s, vt = np.linalg.svd(jacobian, full_matrices=False)
     kept = s > RANK_TOLERANCE * s.max(axis=-1, keepdims=True, initial=0.0)  # (..., k)
     inverse = np.where(kept, 1.0 / np.where(kept, s, 1.0), 0.0)
-    if rho is None:
-        rho = np.sqrt(np.add.reduceat(jacobian**2, starts, axis=-2))
+    rho = np.sqrt(np.add.reduceat(jacobian**2, starts, axis=-2))
     alpha = times(np.swapaxes(u, -1, -2), error)  # (..., k)
     n = np.sqrt(np.add.reduceat(u**2, starts, axis=-2)).sum(axis=-2)  # Σ_l |u_{l,i}|, (..., k)
     m = inverse * times(np.abs(vt), rho.sum(axis=-2))
@@ -195,35 +191,23 @@ def selectively_damped_step(
     return clamped_largest(phi.sum(axis=-2), gamma_max)
 
 
-@dataclass(frozen=True)
-class SpringInverse:
-    """The general pseudo-inverse of springs."""
-
-    inverse: FloatArray
-    """P with dq = P e, (..., nv, m)."""
-    settling: FloatArray
-    """The matrix (..., nv, nv) that answers torques with a motion of the null space, −Z B⁻¹ Zᵀ."""
-    regularized: BoolArray
-    """Whether B was not positive enough and has been regularised, (...)."""
-
-
 def spring_inverse(
     jacobian: FloatArray,
     stiffness: FloatArray,
     bend: FloatArray | None = None,
     *,
-    floor: float | None = SPRING_FLOOR,
     damping: FloatArray | float = 0.0,
-) -> SpringInverse:
-    """A⁻¹Jᵀ(JA⁻¹Jᵀ)⁻¹ with A = K − G [ChungChoi1994], see the module.
+) -> tuple[FloatArray, FloatArray]:
+    """A⁻¹Jᵀ(JA⁻¹Jᵀ)⁻¹ with A = K − G [ChungChoi1994], see the module; with eigenvalues of B regularised.
 
     Without G it is Whitney's weighted inverse, and Moore-Penrose when K is the identity as well.
 
     Args:
         bend: G, (..., nv, nv); none where the forces are nought.
-        floor: Eigenvalues of B whose size is below this part of the smallest stiffness are raised to it, and
-            negative ones turned round; None: as printed, whatever they are.
         damping: λ of J⁺, for singular poses; 0: none.
+
+    Returns:
+        P with dq = P e, (..., nv, m); and −Z B⁻¹ Zᵀ, by which the null space answers torques, (..., nv, nv).
     """
     nv = jacobian.shape[-1]
     stiffness = np.broadcast_to(stiffness, (*jacobian.shape[:-2], nv))
@@ -235,15 +219,10 @@ def spring_inverse(
     # B among the null space's directions, the others kept out of it by ones on the diagonal.
     b = np.swapaxes(basis, -1, -2) @ a @ basis + np.where(free, 0.0, 1.0)[..., None] * np.eye(nv)
     values, vectors = np.linalg.eigh(b)
-    weak: BoolArray = np.zeros(values.shape, dtype=np.bool_)
-    if floor is not None:
-        least = floor * stiffness.min(axis=-1, keepdims=True)
-        weak = values < least
-        values = np.maximum(np.abs(values), least)
+    values = np.maximum(np.abs(values), SPRING_FLOOR * stiffness.min(axis=-1, keepdims=True))
     inner = basis @ vectors
     settling = -(inner / values[..., None, :]) @ np.swapaxes(inner, -1, -2)
-    regularized: BoolArray = np.asarray(weak.any(axis=-1), dtype=np.bool_)
-    return SpringInverse(across + settling @ (a @ across), settling, regularized)
+    return across + settling @ (a @ across), settling
 
 
 def springs_step(
@@ -266,12 +245,9 @@ def springs_step(
             finite steps; 1 is Newton's step.
         damping: As in `spring_inverse`.
     """
-    answer = spring_inverse(jacobian, stiffness, bend, damping=damping)
-    change = times(answer.inverse, error)
-    if np.any(settling):
-        at_rest = times(answer.settling, stiffness * deviation)
-        change = change + np.asarray(settling)[..., None] * at_rest
-    return change
+    inverse, null_space = spring_inverse(jacobian, stiffness, bend, damping=damping)
+    at_rest = times(null_space, stiffness * deviation)
+    return times(inverse, error) + np.asarray(settling)[..., None] * at_rest
 
 
 def extended_jacobian_step(
@@ -301,7 +277,7 @@ def bounded_least_squares_step(
     error: FloatArray,
     lower: FloatArray,
     upper: FloatArray,
-    damping: FloatArray | float = 0.0,
+    damping: float = 0.0,
 ) -> FloatArray:
     """The dq that minimises |J dq − e|² + c²|dq|² with lower ≤ dq ≤ upper [KiSheen eq. 7.4, 7.5].
 
@@ -311,51 +287,42 @@ def bounded_least_squares_step(
     those of dq with q taken away.
 
     Args:
-        lower: Lower bounds of dq, (..., nv), may be −inf.
-        upper: Upper bounds of dq, (..., nv), may be inf, not below the lower ones.
-        damping: c, one number or one for each of the leading axes; with 0 the smallest of the minima over
-            what is free is taken.
+        jacobian: J, (m, nv), of one problem, as all here.
+        error: e, (m,).
+        lower: Lower bounds of dq, (nv,), may be −inf.
+        upper: Upper bounds of dq, (nv,), may be inf, not below the lower ones.
+        damping: c; with 0 the smallest of the minima over what is free is taken.
     """
-    leading, (m, nv) = jacobian.shape[:-2], jacobian.shape[-2:]
-    frames = prod(leading)  # with nothing free no shape can be left open
-    lower, upper = (np.broadcast_to(bound, (*leading, nv)).reshape(frames, nv) for bound in (lower, upper))
+    nv = jacobian.shape[1]
     if not (lower <= upper).all():
         raise IKError("a lower bound of the step lies above its upper bound, or is not a number")
-    c = np.broadcast_to(damping, leading).reshape(-1)
-    matrix = np.concatenate([jacobian.reshape(frames, m, nv), c[:, None, None] * np.eye(nv)], axis=1)
-    error = np.broadcast_to(error, (*leading, m)).reshape(frames, m)
-    wanted = np.concatenate([error, np.zeros_like(lower)], axis=1)
-    x = np.clip(np.zeros_like(lower), lower, upper)
-    fixed = lower == upper
+    matrix, wanted = np.concatenate([jacobian, damping * np.eye(nv)]), np.append(error, np.zeros(nv))
+    x = np.clip(np.zeros(nv), lower, upper)
     held = (x == lower) | (x == upper)
-    size = np.linalg.norm(matrix, axis=1)  # of each column, (F, nv)
-    tolerance = RANK_TOLERANCE * size * np.linalg.norm(wanted, axis=1)[:, None]
-    working = np.arange(frames if nv else 0)
-    # Each round lowers the cost of a frame or holds one more of its channels; rounding alone could circle.
+    size = np.linalg.norm(matrix, axis=0)  # of each column, (nv,)
+    tolerance = RANK_TOLERANCE * size * np.linalg.norm(wanted)
+    # Each round lowers the cost or holds one more channel; rounding alone could circle.
     for _ in range(ROUNDS * (nv + 1)):
-        if not len(working):
-            break
-        big, d, at, h = matrix[working], wanted[working], x[working], held[working]
-        low, high = lower[working], upper[working]
-        rest = d - times(big, np.where(h, at, 0.0))
-        best = np.where(h, at, times(pseudo_inverse(np.where(h[:, None, :], 0.0, big)), rest))
-        way = best - at
-        room = np.where(way > 0.0, high - at, low - at)
+        rest = wanted - matrix @ np.where(held, x, 0.0)
+        best = np.where(held, x, pseudo_inverse(np.where(held, 0.0, matrix)) @ rest)
+        way = best - x
+        room = np.where(way > 0.0, upper - x, lower - x)
         share = np.divide(room, way, out=np.full_like(way, np.inf), where=np.abs(way) > STANDSTILL)
-        first = np.minimum(1.0, share.min(axis=1, initial=np.inf))  # (f,)
-        stopped = ~h & (share <= first[:, None]) & (first < 1.0)[:, None]
-        at = np.where((first < 1.0)[:, None], at + first[:, None] * way, best)
-        at = np.where(stopped, np.where(way > 0.0, high, low), np.clip(at, low, high))
-        gradient = times(np.swapaxes(big, -1, -2), times(big, at) - d)
+        first = float(share.min(initial=1.0))
+        if first < 1.0:
+            stopped = ~held & (share <= first)
+            x = np.where(stopped, np.where(way > 0.0, upper, lower), np.clip(x + first * way, lower, upper))
+            held = held | stopped
+            continue
+        x = np.clip(best, lower, upper)
+        gradient = matrix.T @ (matrix @ x - wanted)
         # How much each held channel wants away from its bound.
-        away = np.where(at <= low, -gradient, gradient)
-        away = np.where(h & ~fixed[working] & (away > tolerance[working]), away / (size[working] + TINY), 0.0)
-        release = (first >= 1.0) & (away > 0.0).any(axis=1)
-        h = h | stopped
-        h[np.flatnonzero(release), away.argmax(axis=1)[release]] = False
-        x[working], held[working] = at, h
-        working = working[(first < 1.0) | release]
-    return x.reshape(*leading, nv)
+        away = np.where(x <= lower, -gradient, gradient)
+        away = np.where(held & (lower < upper) & (away > tolerance), away / (size + TINY), 0.0)
+        if not away.any():
+            break
+        held[away.argmax()] = False
+    return x
 
 
 def clamped_magnitude(vectors: FloatArray, limit: FloatArray | float) -> FloatArray:
