@@ -7,10 +7,10 @@ from . import cli
 from .scene import translations
 from .scene.live import handlers as live
 from .scene.properties import naming, overrides, settings, versions
-from .ui import acting, bake_presets, drag, feet, handles, operators, overlay, panels, preferences, trails
+from .ui import acting, drag, feet, handles, operators, overlay, panels, preferences, trails
 
 _STORED = (translations, settings, naming, overrides, versions)
-_SHOWN = (acting, operators, overlay, drag, handles, trails, feet, bake_presets, panels, preferences)
+_SHOWN = (acting, operators, overlay, drag, handles, trails, feet, panels, preferences)
 MODULES = (*_STORED, *_SHOWN, live, cli)
 """What is registered, each after the modules whose classes it uses."""
 

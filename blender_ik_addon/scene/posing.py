@@ -25,9 +25,9 @@ from ..core.solve.sequence import SequenceJob
 from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
 from .armature.pose_note import note_posed
 from .armature.poses import evaluated_matrices, write_pose
-from .armature.restoring import PoseSnapshot, set_up_restored_on_error
+from .armature.restoring import PoseSnapshot, set_up_restored_on_error, undone_on_error
 from .armature.role_table import recognise_roles
-from .bake.frames import bake_range
+from .bake.frames import bake_range, contact_borders
 from .bake.job import BakeJob
 from .bake.measuring import measure
 from .bake.options import BakeChoices, BakeOptions
@@ -38,7 +38,6 @@ from .character.preferring import pose_naturally, prefer_present_pose
 from .character.preset_files import preset_names, preset_path
 from .character.presets import PresetReport, load_preset, save_preset
 from .character.setup import SetupReport, bend_limbs, setup_character
-from .effectors.contact_keys import contact_borders
 from .effectors.effectors import check_present
 from .effectors.entries import (
     add_choice,
@@ -167,8 +166,8 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     solution, iterations = solve(plan.problem, frames.pose[0], options), 0
     passes, within = Passes(rig, frames, slice(0, 1)), rig.tolerances(armature_object)
     notes = (*rig.notes, *rig.notes_on_limits(frames), *rig.notes_on_shear(armature_object, depsgraph))
-    before = PoseSnapshot.take(armature_object)
-    try:
+    with undone_on_error() as undo:
+        undo.callback(PoseSnapshot.take(armature_object).restore, armature_object)
         while True:
             iterations += solution.iterations
             write_pose(armature_object, rig.armature, solution.pose, plan.problem.moving_joints)
@@ -186,9 +185,6 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
             job = SequenceJob(plan.problem, passes.frames.pose, options, near=passes.near)
             deque(job.run(), maxlen=0)
             solution = job.solution().frame(0)
-    except BaseException:
-        before.restore(armature_object)
-        raise
     whys = solver_reasons(rig, frames, plan, [error.why for error in solution.errors])
     whys = [why or moved for why, moved in zip(whys, passes.reasons(0, within), strict=True)]
     errors = effector_errors(armature_object, rig, measured, whys)

@@ -6,7 +6,9 @@ import textwrap
 from typing import Any, Final, Literal
 
 import bpy
-from bpy.types import Context, Menu, Object, Panel, UILayout, UIList, VIEW3D_HT_header
+from bl_operators.presets import AddPresetBase
+from bl_ui.utils import PresetPanel
+from bpy.types import Context, Menu, Object, Operator, Panel, UILayout, UIList, VIEW3D_HT_header
 
 from ..core.amounts import angle_text, length_text
 from ..core.messages import Joined, Message
@@ -21,8 +23,7 @@ from ..scene.properties.settings import POISE_PG_armature, method_settings, sett
 from ..scene.reports import SETTLING, in_a_row, number_of_bones
 from ..scene.rig.reports import MOST_SHOWN
 from ..scene.translations import translated
-from .acting import active_bone, context_armature, require_armature, shown_entry
-from .bake_presets import draw_presets
+from .acting import active_bone, context_armature, flag, require_armature, shown_entry
 from .operators import draw_bake_options
 from .overlay import draw_switches, overlay_of
 
@@ -601,13 +602,55 @@ class POISE_PT_solver(_Part, label="Solver", order=2, parent="POISE_PT_advanced"
 FRAMES_SHOWN: Final = 5
 """How many frames to look at have a button; all get markers."""
 
+SUBFOLDER: Final = "poise/bake"
+"""Where Blender keeps them, below its folder of presets."""
+
+HIDDEN: Final = {'HIDDEN', 'SKIP_SAVE'}
+
+LEFT_OUT: Final = frozenset({"bake_start", "bake_end"})
+"""Options that belong to a shot."""
+
+OPTIONS: Final = tuple(
+    name for name in POISE_PG_armature.__annotations__ if name.startswith("bake_") and name not in LEFT_OUT
+)
+"""Settings that a preset holds."""
+
+
+# Presets hold the settings from which the button, scripts and the command line take what is not given. The
+# options of the operator are no part of them: these are forgotten after each bake, on purpose.
+
+
+class POISE_PT_bake_presets(PresetPanel, Panel):
+    """Presets of the options of a bake"""
+
+    bl_label = "Bake Presets"
+    preset_subdir = SUBFOLDER
+    preset_operator = "script.execute_preset"
+    preset_add_operator = "poise.add_bake_preset"
+
+
+class POISE_OT_add_bake_preset(AddPresetBase, Operator):
+    """Add the options of the bake as a preset, or remove one"""
+
+    bl_idname = "poise.add_bake_preset"
+    bl_label = "Add Bake Preset"
+    # Blender declares both without a tooltip.
+    remove_name: flag("Remove by Name", "Remove the preset of this name", default=False, options=HIDDEN)
+    remove_active: flag("Remove Active", "Remove the preset that is shown", default=False, options=HIDDEN)
+    preset_menu = "POISE_PT_bake_presets"
+    preset_subdir = SUBFOLDER
+    preset_defines = ("settings = bpy.context.object.poise",)
+    preset_values = tuple(f"settings.{name}" for name in (*OPTIONS, "pop_angle", "smoothness"))
+
 
 class POISE_PT_bake(_Part, label="Bake", order=1, closed=False):
     """Bake, its range, its options with presets, and the report of the last bake."""
 
     def draw_header_preset(self, context: Context) -> None:
-        """Draw the button of the presets."""
-        draw_presets(self.layout, context)
+        """Draw the button of the presets, where the active object is the one that has the settings."""
+        active = context.active_object
+        if active is not None and active.type == 'ARMATURE':
+            POISE_PT_bake_presets.draw_panel_header(self.layout)
 
     def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
         row = layout.row()
@@ -756,6 +799,8 @@ class POISE_MT_pie(Menu):
 
 
 CLASSES = (
+    POISE_OT_add_bake_preset,
+    POISE_PT_bake_presets,
     POISE_UL_effectors,
     POISE_UL_roles,
     POISE_PT_main,

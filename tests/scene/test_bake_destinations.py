@@ -14,7 +14,7 @@ from blender_ik_addon import cli
 from blender_ik_addon.cli.exit_codes import Exit
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
-from blender_ik_addon.ui.bake_presets import POISE_PT_bake_presets
+from blender_ik_addon.ui.panels import POISE_PT_bake_presets
 
 from . import builders
 from .actions import channelbag_of

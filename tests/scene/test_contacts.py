@@ -14,7 +14,7 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.core.motion import spans
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.fcurves import own_curves, read_keys, sample_channels
-from blender_ik_addon.scene.effectors.contact_keys import CONTACTS
+from blender_ik_addon.scene.matching.contacts import GROUP_OF_CONTACTS
 from blender_ik_addon.scene.properties.settings import effector_path
 
 from .builders import basic_human_metarig, empty
@@ -82,7 +82,7 @@ def test_contacts_are_keys_that_the_dope_sheet_shows(size: float) -> None:
         assert planted(figure, "foot.R", which) == [(FRAMES[0], FRAMES[-1])]
     assert planted(figure, "hand.L") == []
     curve = own_curves(figure)[effector_path(row_of(figure, "foot.L"), "contact"), 0]
-    assert curve.group.name == CONTACTS
+    assert curve.group.name == GROUP_OF_CONTACTS
     assert [key.interpolation for key in curve.keyframe_points] == ['CONSTANT'] * 3
     assert {round(key.co.x) for key in curve.keyframe_points} <= posing.contact_borders(figure)
     foot = figure.poise.effectors["foot.L"]

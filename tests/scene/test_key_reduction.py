@@ -13,7 +13,7 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.core.keys import BezierCurve
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.fcurves import ChannelKeys, read_curve, write_keys
-from blender_ik_addon.scene.effectors.contact_keys import key_contacts
+from blender_ik_addon.scene.matching.contacts import key_contacts
 
 from . import builders
 from .actions import channelbag_of

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core.errors import IKError
 from ..animation.fcurves import (
+    OWN_CHANNELS,
     Channel,
     CurveState,
     all_curves,
@@ -181,17 +182,22 @@ class ActionSnapshot:
 
 
 @contextmanager
+def undone_on_error() -> Iterator[ExitStack]:
+    """Give a stack of what puts things back: it is called, last first, when anything raises inside."""
+    with ExitStack() as undo:
+        yield undo
+        undo.pop_all()
+
+
+@contextmanager
 def animation_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None]:
     """Put action, F-curves and pose of an armature object back when anything raises inside."""
-    pose, action = PoseSnapshot.take(armature_object), ActionSnapshot.take(armature_object)
-    try:
+    with undone_on_error() as undo:
+        if armature_object.is_editable:  # else nothing is changed
+            undo.callback(PoseSnapshot.take(armature_object).restore, armature_object)
+            undo.callback(bpy.context.view_layer.update)  # plays the animation over channels without keys
+            undo.callback(ActionSnapshot.take(armature_object).restore)
         yield
-    except BaseException:
-        if armature_object.is_editable:  # else nothing was changed
-            action.restore()
-            bpy.context.view_layer.update()  # which plays the animation over channels without keys
-            pose.restore(armature_object)
-        raise
 
 
 class GroupSnapshot:
@@ -234,26 +240,25 @@ def _set_value(group: Any, name: str) -> tuple[Any] | None:
 def settings_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None]:
     """Put the settings of an armature object back when anything raises inside."""
     settings = GroupSnapshot(settings_of(armature_object))
-    try:
+    with undone_on_error() as undo:
+        undo.callback(armature_object.update_tag)
+        undo.callback(lambda: settings.restore(settings_of(armature_object)))
         yield
-    except BaseException:
-        settings.restore(settings_of(armature_object))
-        armature_object.update_tag()
-        raise
 
 
 @contextmanager
 def made_removed_on_error(*kinds: str) -> Iterator[None]:
     """Remove what was made inside of some kinds of data, such as "objects", when anything raises there."""
-    known = {kind: {block.session_uid for block in getattr(bpy.data, kind)} for kind in kinds}
-    try:
-        yield
-    except BaseException:
-        for kind, uids in known.items():
+
+    def remove_others(blocks: Any, known: set[int]) -> None:
+        for block in [block for block in blocks if block.session_uid not in known]:
+            blocks.remove(block)
+
+    with undone_on_error() as undo:
+        for kind in reversed(kinds):
             blocks = getattr(bpy.data, kind)
-            for block in [block for block in blocks if block.session_uid not in uids]:
-                blocks.remove(block)
-        raise
+            undo.callback(remove_others, blocks, {block.session_uid for block in blocks})
+        yield
 
 
 @contextmanager
@@ -271,42 +276,59 @@ def set_up_restored_on_error(armature_object: bpy.types.Object) -> Iterator[None
         for key, value in bone.items()
         if isinstance(value, bool | int | float)
     }
+
+    def put_back() -> None:
+        for name, known_as in names.items():
+            if bones[name].poise_name != known_as:
+                bones[name].poise_name = known_as
+        for (name, key), value in custom.items():
+            if bones[name][key] != value:
+                bones[name][key] = value
+
     with (
         animation_restored_on_error(armature_object),
         made_removed_on_error("objects", "collections"),
         settings_restored_on_error(armature_object),
+        undone_on_error() as undo,
     ):
-        try:
-            yield
-        except BaseException:
-            for name, known_as in names.items():
-                if bones[name].poise_name != known_as:
-                    bones[name].poise_name = known_as
-            for (name, key), value in custom.items():
-                if bones[name][key] != value:
-                    bones[name][key] = value
-            raise
+        undo.callback(put_back)
+        yield
 
 
 @dataclass(frozen=True)
-class PlayedSnapshot:
-    """Animated properties of the objects of a view layer, which going to a frame overwrites."""
+class ValuesSnapshot:
+    """Values of properties of objects."""
 
     values: Mapping[tuple[int, str], Any]
     """Session uid of an object and data path -> value."""
 
     @classmethod
-    def take(cls, view_layer: bpy.types.ViewLayer, armature_object: bpy.types.Object) -> "PlayedSnapshot":
-        """Note those of all objects, but for the pose of the armature object."""
-        return cls(
-            {
-                (obj.session_uid, path): value
-                for obj in view_layer.objects
-                if obj is not None  # it has just been deleted
-                for path in _played_paths(obj)
-                if obj != armature_object or not path.startswith("pose.bones")
-                if (value := _resolved_value(obj, path)) is not None
-            }
+    def of(cls, paths: Iterable[tuple[bpy.types.Object, str]]) -> "ValuesSnapshot":
+        """Note those of objects that are at data paths."""
+        found = {(obj.session_uid, path): _resolved_value(obj, path) for obj, path in paths}
+        return cls({key: value for key, value in found.items() if value is not None})
+
+    @classmethod
+    def placing(cls, objects: Iterable[bpy.types.Object]) -> "ValuesSnapshot":
+        """Note the own channels of objects."""
+        return cls.of((obj, path) for obj in objects for path in OWN_CHANNELS)
+
+    @classmethod
+    def played(
+        cls, armature_object: bpy.types.Object, but: Iterable[bpy.types.Object] = ()
+    ) -> "ValuesSnapshot":
+        """Note what going to a frame overwrites in the view layer, but for the pose of an armature object.
+
+        Args:
+            but: Objects that are left out.
+        """
+        left_out = set(but)
+        return cls.of(
+            (obj, path)
+            for obj in bpy.context.view_layer.objects
+            if obj is not None and obj not in left_out  # None: it has just been deleted
+            for path in _played_paths(obj)
+            if obj != armature_object or not path.startswith("pose.bones")
         )
 
     def restore(self) -> None:
@@ -355,16 +377,13 @@ def played_restored(
         armature_object: Whose pose is put back.
         but: Objects that stay as they are in the end.
     """
-    scene, view_layer = bpy.context.scene, bpy.context.view_layer
-    own = {obj.session_uid for obj in but}
-    played = PlayedSnapshot.take(view_layer, armature_object).values.items()
-    others = PlayedSnapshot({key: value for key, value in played if key[0] not in own})
+    scene = bpy.context.scene
     # Undone in reverse. The pose, and what else is animated and was moved without a key, come last:
     # setting the frame, and updating what was tagged, play the animation over them.
     with ExitStack() as undo:
         undo.callback(PoseSnapshot.take(armature_object).restore, armature_object)
-        undo.callback(others.restore)
-        undo.callback(view_layer.update)
+        undo.callback(ValuesSnapshot.played(armature_object, but).restore)
+        undo.callback(bpy.context.view_layer.update)
         undo.callback(restore_frame, scene, scene.frame_current + scene.frame_subframe)
         yield
 

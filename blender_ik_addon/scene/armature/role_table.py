@@ -24,8 +24,7 @@ from ..properties.overrides import refilled
 from ..properties.settings import settings_of
 from ..reports import listed
 from ..translations import translated
-from .armature import read_armature
-from .driven import driven_bones
+from .armature import driven_bones, read_armature
 
 SIDE_NAMES: Final = {side: name for name, side in SIDES.items()}
 

@@ -13,10 +13,14 @@ meant to follow a control if it begins at the same place at rest and depends on 
 place, by parents or constraints, switched on or off. It follows where the control alone leads it, by the
 influences of a frame, with whatever offset was posed in between (tweaks). Else the mesh is where that bone
 is.
+
+A limb that the rig's own IK decides has IK on its lower bone, with a control as its target and another one as
+its pole; the hand or foot copies the rotation of the control. No bone of the limb can be solved, the controls
+can.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,7 +33,7 @@ from ...core.arrays import FloatArray
 from ...core.messages import Message, both
 from ..animation.fcurves import animated_channels, driven_channels
 from ..reports import listed
-from .armature import read_all
+from .armature import Armature, read_all
 
 _SWITCH: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\["((?:[^"\\]|\\.)*)"\]$')
 _INFLUENCE: Final = re.compile(
@@ -50,6 +54,9 @@ _LEADING: Final = frozenset({'COPY_TRANSFORMS', 'CHILD_OF', 'ARMATURE'})
 
 _LEAVING: Final = frozenset({'STRETCH_TO', 'COPY_SCALE', 'LIMIT_SCALE', 'MAINTAIN_VOLUME'})
 """Types that change nothing of what leads a bone."""
+
+_COPYING: Final = ('COPY_TRANSFORMS', 'COPY_LOCATION', 'COPY_ROTATION', 'CHILD_OF', 'ARMATURE')
+"""Types of constraints by which a bone goes with a control, the one that says most first."""
 
 
 @dataclass(frozen=True, order=True)
@@ -278,3 +285,63 @@ def _named(switches: Iterable[Switch]) -> str:
     return both(
         Message("{name!r} of {bones}", name=name, bones=listed(bones)) for name, bones in by_name.items()
     )
+
+
+# Controls of limbs that the rig's own IK decides
+
+
+def control_of(armature_object: Object, armature: Armature, joint: int) -> int | None:
+    """Return the joint that is posed to place a joint that the rig decides; None where there is none.
+
+    It begins at the same place at rest, and may be moved.
+    """
+    skeleton, seen = armature.skeleton, {joint}
+    rest = skeleton.armature_from_joint_rest[:, :3, 3]
+    data: Any = armature_object.data
+    near = SAME_HEAD * data.bones[skeleton.names[joint]].length
+    found = [joint]
+    for below in found:  # a control may be decided by another one
+        for name in _deciding_bones(armature_object, skeleton.names[below]):
+            leader = skeleton.index(name)
+            if leader in seen or np.abs(rest[leader] - rest[joint]).max() > near:
+                continue
+            if _may_move(armature_object, armature, name):
+                return leader
+            seen.add(leader)
+            found.append(leader)
+    return None
+
+
+def pole_of(armature_object: Object, armature: Armature, joints: Iterable[int]) -> int | None:
+    """Return the joint of the pole of the IK of some joints; None where there is none that may be moved."""
+    pose: Any = armature_object.pose
+    for joint in joints:
+        for ik in _acting(pose.bones[armature.skeleton.names[joint]], 'IK'):
+            name = ik.pole_subtarget if ik.pole_target == armature_object else ""
+            if name and _may_move(armature_object, armature, name):
+                return armature.skeleton.index(name)
+    return None
+
+
+def _may_move(armature_object: Object, armature: Armature, name: str) -> bool:
+    """Whether nothing decides where a bone is, and it may leave its place."""
+    pose: Any = armature_object.pose
+    bone = pose.bones[name]
+    is_loose = bone.parent is None or not bone.bone.use_connect
+    return name not in armature.driven and is_loose and not any(bone.lock_location)
+
+
+def _deciding_bones(armature_object: Object, name: str) -> Iterator[str]:
+    """Name the bones of the same armature that decide where a bone is: by IK of the limb, then by copies."""
+    pose: Any = armature_object.pose
+    bone = pose.bones[name]
+    for kind, own in (('IK', bone), ('IK', bone.parent), *((kind, bone) for kind in _COPYING)):
+        for constraint in () if own is None else _acting(own, kind):
+            yield from (leader for leader in _leaders(own, constraint) if leader in pose.bones)
+
+
+def _acting(bone: Any, kind: str) -> Iterator[Any]:
+    """Give the constraints of a bone that act and are of a type."""
+    for constraint in bone.constraints:
+        if constraint.type == kind and constraint.is_valid and not constraint.mute and constraint.influence:
+            yield constraint

@@ -1,16 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which bones and channels a bake moves: others are not solved either, and stay as they are animated."""
+"""Which bones and channels a bake moves: others are not solved either, and stay as they are animated.
+
+With *Clear Constraints* bones keep the place that their constraints gave them, without these. While a bake
+works constraints are muted, so that cancelling leaves them as they were; they are removed when all has
+succeeded.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+import bpy
 import numpy as np
 from bpy.types import Object
 
 from ...core import IKError, Skeleton
+from ...core.arrays import FloatArray, IntArray
 from ...core.character.roles.character import Limb, Side
-from ..armature.armature import pose_bones_named
+from ..animation.fcurves import ChannelKeys, bone_keys
+from ..armature.armature import Armature, pose_bones_named
+from ..armature.poses import channel_values
+from ..armature.restoring import block_with_uid
 from ..armature.role_table import read_character
 from ..compat import is_selected
 from ..properties.settings import CHANNELS_ITEMS
@@ -18,6 +28,12 @@ from ..reports import check_known, listed
 from ..rig.rig import Rig
 
 CHANNELS: Final = tuple(item[0] for item in CHANNELS_ITEMS)
+
+Constraint = tuple[str, str]
+"""Names of a bone and of a constraint that it has."""
+
+SAME_SCALE: Final = 1e-5
+"""Difference of a scale [1] up to which a bone is scaled as before."""
 
 
 def restricted(rig: Rig, armature_object: Object, bones: str | Iterable[str], channels: str) -> Rig:
@@ -100,3 +116,102 @@ def _joints(skeleton: Skeleton, limb: Limb) -> set[int]:
     """The joints of a limb, with twist bones and the like between them."""
     path = skeleton.ancestors(limb.joints[-1])
     return {*limb.joints, *path[: path.index(limb.joints[0])]} if limb.joints[0] in path else {*limb.joints}
+
+
+# Clear Constraints
+
+
+def constraints_on(armature_object: Object, bones: Iterable[str]) -> list[Constraint]:
+    """Return the constraints of bones (IKError: some are of a library override and cannot be removed)."""
+    pose: Any = armature_object.pose
+    found = [(name, own) for name in bones for own in pose.bones[name].constraints]
+    if armature_object.override_library is not None:
+        kept = [own.name for _, own in found if own.is_override_data]
+        if kept:
+            raise IKError(
+                "constraints of {armature!r} are those of its library and cannot be removed: {kept}. "
+                "Switch Clear Constraints off, and mute them",
+                armature=armature_object.name,
+                kept=listed(kept),
+            )
+    return [(name, own.name) for name, own in found]
+
+
+def mute_constraints(armature_object: Object, constraints: Iterable[Constraint]) -> list[Constraint]:
+    """Mute constraints, and return those that were not."""
+    pose: Any = armature_object.pose
+    muted: list[Constraint] = []
+    for bone, name in constraints:
+        constraint = pose.bones[bone].constraints[name]
+        if not constraint.mute:
+            constraint.mute = True
+            muted.append((bone, name))
+    bpy.context.view_layer.update()
+    return muted
+
+
+def unmute_constraints(uid: int, constraints: Iterable[Constraint]) -> None:
+    """Let constraints of an armature object with a session uid act again, those that are there."""
+    armature_object = block_with_uid(bpy.data.objects, uid)
+    bones: Any = armature_object.pose.bones if armature_object is not None else {}
+    for bone, name in constraints:
+        owner = bones.get(bone)
+        constraint = None if owner is None else owner.constraints.get(name)
+        if constraint is not None:
+            constraint.mute = False
+
+
+def remove_constraints(armature_object: Object, constraints: Iterable[Constraint]) -> None:
+    """Remove them."""
+    pose: Any = armature_object.pose
+    for bone, name in constraints:
+        own = pose.bones[bone].constraints
+        own.remove(own[name])
+
+
+def keyable(armature: Armature, joints: IntArray) -> Armature:
+    """Return an armature of which all channels of some joints are free that act without constraints."""
+    written, free = armature.written.copy(), armature.skeleton.free.copy()
+    written[joints], free[joints] = True, True
+    written[joints, :3] = free[joints, :3] = ~armature.connected[joints, None]
+    return replace(armature, written=written, skeleton=replace(armature.skeleton, free=free))
+
+
+def constrained_joints(
+    armature_object: Object, rig: Rig, bones: str | Iterable[str], channels: str
+) -> IntArray:
+    """Return the joints of the chains that constraints pose and that are baked where these are cleared, (k,).
+
+    Raises:
+        IKError: Not all channels are baked.
+    """
+    if channels != 'BOTH':
+        raise IKError(
+            "constraints can only be cleared where location and rotation are baked: choose both Channels"
+        )
+    skeleton = rig.armature.skeleton
+    posed: Any = armature_object.pose.bones if armature_object.pose else {}
+    chosen = chosen_joints(armature_object, skeleton, bones)
+    found = {skeleton.index(name) for name in rig.chains if name in rig.armature.driven_by}
+    constrained = [j for j in sorted(found & chosen) if len(posed[skeleton.names[j]].constraints)]
+    return np.array(constrained, dtype=np.int64)
+
+
+def keys_where_shown(
+    armature_object: Object, armature: Armature, joints: IntArray, channels: FloatArray, scale: FloatArray
+) -> list[ChannelKeys]:
+    """Return the keys of joints with which they are where they are shown, without constraints.
+
+    Args:
+        armature: As by `keyable`.
+        joints: Which, (k,).
+        channels: Of all joints, (F, n, 6) [m, rad].
+        scale: Of these, (F, k, 3) [1].
+    """
+    keys = list(channel_values(armature, channels, joints.tolist()))
+    pose: Any = armature_object.pose
+    for row, joint in enumerate(joints.tolist()):
+        name = armature.skeleton.names[joint]
+        if np.abs(scale[:, row] - np.array(pose.bones[name].scale)).max() > SAME_SCALE:
+            keys += bone_keys(name, "scale", scale[:, row])
+    return keys

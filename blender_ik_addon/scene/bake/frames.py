@@ -13,9 +13,8 @@ from bpy.types import Object
 
 from ...core import IKError
 from ..animation.fcurves import own_curves, read_keys
-from ..effectors.contact_keys import contact_borders
 from ..effectors.effectors import targets_of
-from ..properties.settings import EFFECTORS_PATH, RANGE_ITEMS, settings_of
+from ..properties.settings import EFFECTORS_PATH, RANGE_ITEMS, effector_path, settings_of
 from ..reports import check_known
 
 LAST_FRAME: Final = 1_048_574
@@ -23,6 +22,9 @@ LAST_FRAME: Final = 1_048_574
 
 RANGES: Final = tuple(item[0] for item in RANGE_ITEMS)
 """Names of the ranges."""
+
+CONTACTS: Final = ("contact", "contact_toe")
+"""Properties of an effector that say whether the points of a track are planted."""
 
 
 def key_time() -> float:
@@ -112,6 +114,17 @@ def solved_and_keyed(
                 last=solved[-1],
             )
     return solved, tuple(sorted(keyed | {solved[0], solved[-1]}))
+
+
+def contact_borders(armature_object: Object) -> set[int]:
+    """Return the whole frames at which contacts begin or end: keys of targets there say when they rest."""
+    curves, borders = own_curves(armature_object), set[int]()
+    for row in range(len(settings_of(armature_object).effectors)):
+        for name in CONTACTS:
+            curve = curves.get((effector_path(row, name), 0))
+            if curve is not None:
+                borders |= {round(frame) for frame in read_keys(curve, "co")["co"][:, 0].tolist()}
+    return borders
 
 
 def _with_subframes(frames: Sequence[int], step: float) -> tuple[float, ...]:

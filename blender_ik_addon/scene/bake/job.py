@@ -23,8 +23,8 @@ from ..armature.pose_note import note_posed
 from ..armature.poses import channel_values, rotation_values
 from ..armature.restoring import (
     ActionSnapshot,
-    PlayedSnapshot,
     PoseSnapshot,
+    ValuesSnapshot,
     block_with_uid,
     go_to_frame,
     restore_frame,
@@ -50,8 +50,7 @@ from ..rig.reports import (
 from ..rig.rig import RawFrame, Rig, Seen
 from ..rig.states import held_for_bake
 from ..translations import translated
-from .bones import restricted
-from .clearing import (
+from .bones import (
     Constraint,
     constrained_joints,
     constraints_on,
@@ -59,6 +58,7 @@ from .clearing import (
     keys_where_shown,
     mute_constraints,
     remove_constraints,
+    restricted,
     unmute_constraints,
 )
 from .destinations import Destination
@@ -135,12 +135,10 @@ class BakeJob(Job[BakeReport]):
         joints = may_be_solved(armature_object, self._rig, now)
         self._constrained = np.zeros(0, dtype=np.int64)
         """Joints that constraints pose and that get keys in their place, (k,)."""
-        self.removes = True
-        """Whether constraints that are cleared are removed at the end; else they stay muted."""
-        self.cleared: list[Constraint] = []
-        """Those that are."""
-        self.muted: list[Constraint] = []
-        """Those of them that acted."""
+        self.is_part = False
+        """Whether all is put back when it is cancelled after its last step, too, until `complete`."""
+        self._cleared: list[Constraint] = []
+        """Constraints that are muted, and removed when it is complete."""
         if options.clear_constraints:
             self._constrained = constrained_joints(armature_object, rig, options.bones, options.channels)
             joints |= set(self._constrained.tolist())
@@ -322,27 +320,32 @@ class BakeJob(Job[BakeReport]):
         looked_at = [f"{frame} {translated(text)}" for frame, text in report.frames_to_look_at]
         with settings_restored_on_error(armature_object):
             self._keyed, self._to.stays = self._written, True
-            try:
-                self._put_back()
-                note_posed(armature_object)
-                show(armature_object, self._rig, report)
-                settings.last_bake = translated(report.summary())
-                settings.last_frames = "\n".join(looked_at)
-                self._held.close()
-                if self.removes:
-                    remove_constraints(armature_object, self.cleared)
-                self._to.finish(armature_object)
-            except BaseException:
-                self._keyed, self._to.stays = (), False
-                raise
+            self._put_back()
+            note_posed(armature_object)
+            show(armature_object, self._rig, report)
+            settings.last_bake = translated(report.summary())
+            settings.last_frames = "\n".join(looked_at)
+            self._held.close()
+            if not self.is_part:
+                self.complete()
+
+    def complete(self) -> None:
+        """Let all stay that was baked: nothing can be put back any more."""
+        remove_constraints(self._object(), self._cleared)
+        self._to.finish(self._object())
         self._undo.pop_all()
+
+    def cancel(self) -> None:
+        """Put everything back; when it is complete, or a second time, do nothing."""
+        self._keyed, self._to.stays = (), False
+        super().cancel()
 
     def _keep(self) -> None:
         """Let all that going to frames changes be put back at the end, after an error and when cancelled."""
         scene, view_layer = bpy.context.scene, bpy.context.view_layer
         shows = self._to.hide(self._object())
         pose = PoseSnapshot.take(self._object())
-        played = PlayedSnapshot.take(view_layer, self._object())
+        played = ValuesSnapshot.played(self._object())
         # The pose, and what else is animated and was moved without a key, come last: setting the frame, and
         # updating what was tagged, play the animation over them.
         meshes = MeshesLeftOut.of(view_layer, len(self.solved))
@@ -527,16 +530,16 @@ class BakeJob(Job[BakeReport]):
         """
         armature_object, joints = self._object(), self._constrained
         names = self._names(solved.joints | set(joints.tolist()))
-        self.cleared = constraints_on(armature_object, names)
-        if not self.cleared:
+        self._cleared = constraints_on(armature_object, names)
+        if not self._cleared:
             return False
         if len(joints):
             own, scale = passes.shown(joints)
             channels = solved.channels[solved.own].copy()
             channels[:, joints] = own
             self._in_place = keys_where_shown(armature_object, self._keyable, joints, channels, scale)
-        self.muted = mute_constraints(armature_object, self.cleared)
-        self._undo.callback(unmute_constraints, self._uid, self.muted)
+        muted = mute_constraints(armature_object, self._cleared)
+        self._undo.callback(unmute_constraints, self._uid, muted)
         return True
 
     def _reduce(

@@ -19,16 +19,7 @@ from ...core.amounts import angle_text, length_text
 from ...core.arrays import FloatArray
 from ...core.messages import Message, both
 from ..animation.dependence import dependence
-from ..animation.layers import NlaState, finish_strip
-from ..animation.own_keys import noted_keys, put_notes_back
-from ..armature.restoring import (
-    ActionSnapshot,
-    PoseSnapshot,
-    block_with_uid,
-    go_to_frame,
-    played_restored,
-    restore_frame,
-)
+from ..armature.restoring import PoseSnapshot, go_to_frame, played_restored
 from ..effectors.effectors import targets_of, world_from_targets
 from ..jobs import Job
 from ..live.following import held
@@ -37,7 +28,6 @@ from ..reports import listed
 from ..rig.reports import BakeReport, show
 from ..rig.rig import Rig
 from ..translations import translated
-from .clearing import Constraint, remove_constraints, unmute_constraints
 from .job import BakeJob
 from .meshes import MeshesLeftOut
 from .options import BakeChoices, BakeOptions
@@ -90,29 +80,23 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
         self.asks, self.replaced = asking.asks, asking.replaced
         """Whether keys of one would be lost that nobody has said may be, and which."""
         self._reports: dict[int, BakeReport] = {}
-        self._now: BakeJob | None = None
+        self._done: list[BakeJob] = []
+        """Those that stay when all has succeeded."""
         self._held = ExitStack()
-        self._cleared: list[tuple[int, list[Constraint]]] = []
-        """Session uids, and constraints that are removed when all has succeeded."""
-        self._strips: list[tuple[int, str, NlaState]] = []
+        """Holds live mode of all of them."""
         super().__init__(*ordered)
 
     def _job(self, armature_object: Object) -> BakeJob:
         job = BakeJob(armature_object, self._frames, **self._given)
-        job.removes = False  # cancelled later, all are as before
+        job.is_part = True  # cancelled later, all are as before
         return job
-
-    def cancel(self) -> None:
-        """Put all characters back; after the last step, or a second time, do nothing."""
-        if self._now is not None:
-            self._now.cancel()
-        super().cancel()
-        self._held.close()
 
     def _run(self) -> Generator[float, None, tuple[BakeReport, ...]]:
         """As in the base; the reports are in the order in which the characters were given."""
         count = len(self._jobs)
-        self._keep()
+        self._undo.callback(self._held.close)
+        for armature_object in self._objects():
+            self._held.enter_context(held(armature_object))
         done, moved = 0.0, dict[int, str]()
         for number in range(MOST_ROUNDS if self._is_mutual else 1):
             part = (1.0 - done) * (0.5 if self._is_mutual else 1.0)
@@ -120,13 +104,11 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
             for row, armature_object in enumerate(self._objects()):
                 uid = armature_object.session_uid
                 job = self._jobs[row] if not number else self._job(armature_object)
-                self._now = job
+                self._undo.callback(job.cancel)
                 while job.step():
                     yield done + part * (row + job.progress) / count
                 self._reports[uid] = job.finish()
-                self._undo.callback(unmute_constraints, uid, job.muted)
-                self._cleared.append((uid, job.cleared))
-                self._now = None
+                self._done.append(job)
                 solved_for.append(job.targets)
             done += part
             if not self._is_mutual:
@@ -142,7 +124,10 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
                 self._reports[uid] = replace(report, notes=(*report.notes, moved[uid]))
                 show(armature_object, _read(armature_object), self._reports[uid])
                 settings_of(armature_object).last_bake = translated(self._reports[uid].summary())
-        self._end()
+        self._undo.pop_all()
+        self._held.close()
+        for job in reversed(self._done):
+            job.complete()
         return tuple(self._reports[uid] for uid in self._asked)
 
     def _moved(self, solved_for: Sequence[FloatArray]) -> dict[int, str]:
@@ -172,39 +157,6 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
                     "targets that are bones of others do not come to rest: {amounts}", amounts=amounts
                 )
         return told
-
-    def _keep(self) -> None:
-        """Let all be put back that the bakes change, after an error and when cancelled."""
-        scene, objects = bpy.context.scene, self._objects()
-        for armature_object in objects:
-            self._held.enter_context(held(armature_object))
-            self._undo.callback(PoseSnapshot.take(armature_object).restore, armature_object)
-        self._undo.callback(bpy.context.view_layer.update)
-        self._undo.callback(restore_frame, scene, scene.frame_current + scene.frame_subframe)
-        self._undo.callback(put_notes_back, noted_keys())
-        for job, armature_object in zip(self._jobs, objects, strict=True):
-            name = job.options.strip
-            state = NlaState.take(armature_object, name)
-            self._undo.callback(ActionSnapshot.take(armature_object).restore)
-            self._undo.callback(state.restore, armature_object)
-            if name and state.own_action is not None:  # it is there to be put back as long as it has a user
-                self._strips.append((armature_object.session_uid, name, state))
-                self._held.callback(_set_fake_user, state, state.own_action.use_fake_user)
-                _set_fake_user(state, True)
-
-    def _end(self) -> None:
-        """Let all stay that was baked."""
-        self._undo.pop_all()
-        self._held.close()
-        for uid, cleared in self._cleared:
-            remove_constraints(block_with_uid(bpy.data.objects, uid), cleared)
-        for uid, name, state in self._strips:
-            finish_strip(block_with_uid(bpy.data.objects, uid), name, state)
-
-
-def _set_fake_user(state: NlaState, whether: bool) -> None:
-    if state.own_action is not None:
-        state.own_action.use_fake_user = whether
 
 
 def _read(armature_object: Object) -> Rig:

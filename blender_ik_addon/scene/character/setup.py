@@ -28,7 +28,7 @@ from ..armature.armature import read_armature
 from ..armature.limits import BoneLimits, joint_entries, own_limits, read_limits, store_limits
 from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
-from ..armature.switches import switch_over
+from ..armature.switches import control_of, pole_of, switch_over
 from ..effectors.effectors import check_present, target_of
 from ..effectors.entries import COLOURS, SUFFIX, add_effector, free_name, hold, make_target, remove_effector
 from ..effectors.transforms import attach, note_place
@@ -39,7 +39,6 @@ from ..properties.naming import follow_names
 from ..properties.settings import settings_of
 from ..reports import listed, number_of_targets
 from ..rig.rig import notes_on_bones
-from .ik_controls import control_of, pole_of
 from .preferring import prefer_present_pose, widen_limits, widen_to_action
 
 LEAST_CONFIDENCE: Final = 0.5

@@ -355,7 +355,7 @@ def world_from_targets(
     without a target is the identity. Those of feet that roll are where foot and toes are rolled to.
 
     Args:
-        entries: The list of effectors at the depsgraph's frame, see `trails.solving`; by default as it is.
+        entries: The list of effectors at the depsgraph's frame, see `trails.sampling`; by default as it is.
     """
     entries = settings_of(armature_object).effectors if entries is None else entries
     matrices: list[list[FloatArray]] = []

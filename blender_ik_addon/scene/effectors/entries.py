@@ -24,7 +24,7 @@ from ..animation.dependence import check_independence
 from ..animation.fcurves import renumber_channels
 from ..armature.armature import check_armature, read_armature
 from ..armature.poses import evaluated_matrices, read_pose
-from ..armature.restoring import made_removed_on_error
+from ..armature.restoring import made_removed_on_error, undone_on_error
 from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import KINDS, asked_of, staying_joints
 from ..properties.effector_properties import STATE_ITEMS, POISE_PG_effector
@@ -75,25 +75,27 @@ def add_effector(
         check_independence(bone_name, target, armature_object)
     prepare_override(armature_object)  # an autosave asks no handler
     effectors = settings_of(armature_object).effectors
-    index, known = len(effectors), bone.poise_name
+    index = len(effectors)
     length = bone.length * armature_object.matrix_world.median_scale
-    try:
-        with made_removed_on_error("objects"):
-            note_name(armature_object, bone_name)
-            name = free_name(effectors, bone_name)
-            last = max((entry.priority for entry in effectors), default=0)
-            entry: Any = effectors.add()
-            entry.name, entry.bone, entry.kind, entry.target = name, bone_name, kind, target
-            KINDS[kind].begin(entry, last, length)
-            if make_target and KINDS[kind].target_use(entry) != 'NONE':
-                _fill_targets(armature_object, entry)
-            follow_names(armature_object)
-    except BaseException:
-        while len(effectors) > index:
-            effectors.remove(len(effectors) - 1)
-        bone.poise_name = known
-        raise
+    with undone_on_error() as undo, made_removed_on_error("objects"):
+        undo.callback(setattr, bone, "poise_name", bone.poise_name)
+        undo.callback(_shorten, effectors, index)
+        note_name(armature_object, bone_name)
+        name = free_name(effectors, bone_name)
+        last = max((entry.priority for entry in effectors), default=0)
+        entry: Any = effectors.add()
+        entry.name, entry.bone, entry.kind, entry.target = name, bone_name, kind, target
+        KINDS[kind].begin(entry, last, length)
+        if make_target and KINDS[kind].target_use(entry) != 'NONE':
+            _fill_targets(armature_object, entry)
+        follow_names(armature_object)
     return index
+
+
+def _shorten(entries: Any, count: int) -> None:
+    """Remove what comes after so many entries."""
+    while len(entries) > count:
+        entries.remove(len(entries) - 1)
 
 
 def free_name(entries: Iterable[POISE_PG_effector], wanted: str, own: POISE_PG_effector | None = None) -> str:
@@ -149,19 +151,16 @@ def make_target(armature_object: Object, index: int) -> Object:
     kind = KINDS[entry.kind]
     if kind.target_use(entry) == 'NONE' and not (kind.pinnable and entry.pinned):
         raise IKError("{label} follows no target: it needs none", label=label)
-    before, rows = (entry.target, entry.target_bone), len(entry.others)
-    try:
+    with undone_on_error() as undo, made_removed_on_error("objects"):
+        undo.callback(_shorten, entry.others, len(entry.others))
+        for name in ("target", "target_bone"):
+            undo.callback(setattr, entry, name, getattr(entry, name))
         if not kind.several:
             entry.target = None
         elif not lacks_target(entry):
             entry.others.add()
-        with made_removed_on_error("objects"):
-            return _fill_targets(armature_object, entry)
-    except BaseException:
-        entry.target, entry.target_bone = before
-        while len(entry.others) > rows:
-            entry.others.remove(len(entry.others) - 1)
-        raise
+        made = _fill_targets(armature_object, entry)
+    return made
 
 
 def _fill_targets(armature_object: Object, entry: Any) -> Any:
@@ -344,24 +343,20 @@ def add_floor(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
     ground = min(float(place[2]) for place in places)
     scale, count = armature_object.matrix_world.median_scale, len(entries)
     known = next((entry.target for entry in entries if entry.kind == 'FLOOR' and target_of(entry)), None)
-    try:
-        with made_removed_on_error("objects"):
-            plane = known or _new_plane(armature_object, ground)
-            for bone in wanted:
-                index = add_effector(armature_object, bone, kind='FLOOR', target=plane)
-                entry: Any = entries[index]
-                entry.name, entry.priority = free_name(entries, f"floor {bone}", entry), 0
-                own = next((other for other in entries if other.bone == bone and other.part), None)
-                if own is not None and not own.is_support:
-                    entry.point = own.point
-                elif ends[bone][1][2] < ends[bone][0][2]:
-                    entry.point = tails[bone]
-                if bone in soles:  # its sole stands on the plane, and the point as high above it as at rest
-                    entry.height = scale * (np.dot(soles[bone].up, entry.point) - soles[bone].height)
-    except BaseException:
-        while len(entries) > count:
-            entries.remove(len(entries) - 1)
-        raise
+    with undone_on_error() as undo, made_removed_on_error("objects"):
+        undo.callback(_shorten, entries, count)
+        plane = known or _new_plane(armature_object, ground)
+        for bone in wanted:
+            index = add_effector(armature_object, bone, kind='FLOOR', target=plane)
+            entry: Any = entries[index]
+            entry.name, entry.priority = free_name(entries, f"floor {bone}", entry), 0
+            own = next((other for other in entries if other.bone == bone and other.part), None)
+            if own is not None and not own.is_support:
+                entry.point = own.point
+            elif ends[bone][1][2] < ends[bone][0][2]:
+                entry.point = tails[bone]
+            if bone in soles:  # its sole stands on the plane, and the point as high above it as at rest
+                entry.height = scale * (np.dot(soles[bone].up, entry.point) - soles[bone].height)
     return tuple(wanted)
 
 

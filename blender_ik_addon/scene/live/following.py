@@ -26,10 +26,10 @@ from ...core.arrays import FloatArray
 from ...core.messages import Message
 from ...core.solve.follower import Followed, Follower, follows
 from ...core.solve.tracker import Tracker
-from ..animation.fcurves import rotation_channel
 from ..armature.armature import check_armature, world_from_armature
 from ..armature.pose_note import PoseNote, note_posed, pose_sums, raw_channels
 from ..armature.poses import evaluated_matrices, read_pose, write_pose
+from ..armature.restoring import ValuesSnapshot
 from ..effectors.effectors import has_own_place, read_effectors
 from ..effectors.transforms import place_target
 from ..kinds.frame_data import FrameData
@@ -372,12 +372,8 @@ class _Update:
         met: list[int] = []
         if settings.fk_moves_targets and self.tool and body.posed is None:
             targets = [settings.effectors[effector.index].target for effector in rig.effectors]
-            channels = [
-                (target, name, tuple(getattr(target, name)))
-                for target in dict.fromkeys(filter(None, targets))
-                for name in ("location", rotation_channel(target.rotation_mode)[0])
-            ]
-            body.posed = Posed(body.sums, channels, Shown.of(armature_object))
+            placed = ValuesSnapshot.placing(filter(None, targets))
+            body.posed = Posed(body.sums, placed, Shown.of(armature_object))
         if body.posed is not None and body.posed.sums == self.sums:
             body.posed.restore(armature_object)
         else:

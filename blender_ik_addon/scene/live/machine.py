@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from bpy.types import Object
 
 from ...core import Pose
-from ..armature.restoring import PoseSnapshot
+from ..armature.restoring import PoseSnapshot, ValuesSnapshot
 from ..properties.settings import settings_of
 from ..rig.live_state import Digest, on_the_way
 from ..rig.rig import Rig
@@ -176,14 +176,12 @@ class Posed:
 
     sums: bytes
     """Of the pose."""
-    channels: Sequence[tuple[Object, str, Sequence[float]]]
-    """Targets, properties and values."""
+    placed: ValuesSnapshot
     shown: Shown
 
     def restore(self, armature_object: Object) -> None:
         """Put targets and panel back."""
-        for target, name, values in self.channels:
-            setattr(target, name, values)
+        self.placed.restore()
         self.shown.restore(armature_object)
 
 

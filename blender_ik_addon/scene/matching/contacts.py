@@ -33,7 +33,9 @@ from ..animation.fcurves import (
     ChannelKeys,
     action_curves,
     check_keyable,
+    is_locked,
     new_action,
+    own_channelbag,
     own_curves,
     read_keys,
     rotation_channel,
@@ -44,8 +46,7 @@ from ..armature.armature import read_armature
 from ..armature.restoring import made_removed_on_error, played_restored, show_keys
 from ..armature.role_table import read_character, rotation_in
 from ..armature.rotation_modes import rotations_in
-from ..bake.frames import checked_frames
-from ..effectors.contact_keys import PROPERTIES, key_contacts
+from ..bake.frames import CONTACTS, checked_frames
 from ..effectors.effectors import check_present, label_of
 from ..effectors.transforms import rotations_of, world_from_basis
 from ..jobs import Job
@@ -58,6 +59,9 @@ from .snapping import able_targets, channels_that_count, put_back_on_error
 
 MOVED: Final = 1e-5
 """Difference [m, rad] from its path by which a target gets keys: single precision has less."""
+
+GROUP_OF_CONTACTS: Final = "Contacts"
+"""Name of the group of their F-curves."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +271,7 @@ class ContactsJob(Job[ContactReport]):
         curves, found = own_curves(armature_object), dict[int, BoolArray]()
         kept: list[int] = []
         for row, track in tracks.items():
-            channels = [(effector_path(row, name), 0) for name in PROPERTIES[: len(track.points)]]
+            channels = [(effector_path(row, name), 0) for name in CONTACTS[: len(track.points)]]
             if not self._replace and any(channel in curves for channel in channels):
                 found[row] = sample_channels(armature_object, channels, self._frames) > 0.5
                 kept.append(row)
@@ -323,6 +327,25 @@ class ContactsJob(Job[ContactReport]):
             keys,
             self._notes,
         )
+
+
+def key_contacts(armature_object: Object, row: int, frames: Sequence[int], on: BoolArray) -> None:
+    """Key the contacts of an effector: at the first frame, and wherever they begin or end."""
+    for name, planted in zip(CONTACTS, on.T, strict=False):
+        path = effector_path(row, name)
+        curve = own_curves(armature_object).get((path, 0))
+        if curve is not None:
+            if is_locked(curve):
+                raise IKError(
+                    "{value} of {armature!r} is keyed in a locked F-curve: unlock it in the Graph Editor",
+                    value=name.replace('_', ' '),
+                    armature=armature_object.name,
+                )
+            own_channelbag(armature_object).fcurves.remove(curve)
+        borders = [0, *(1 + np.flatnonzero(planted[1:] != planted[:-1])).tolist()]
+        times = np.array([frames[border] for border in borders], dtype=np.float64)
+        keys = ChannelKeys(path, 0, planted[borders].astype(np.float64), GROUP_OF_CONTACTS)
+        write_keys(armature_object, times, [keys], interpolation="CONSTANT")
 
 
 def _is_keyed(target: Object) -> bool:

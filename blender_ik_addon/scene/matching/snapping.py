@@ -31,8 +31,10 @@ from ..animation.own_keys import note_own_keys
 from ..armature.armature import read_armature
 from ..armature.restoring import (
     ActionSnapshot,
+    ValuesSnapshot,
     played_restored,
     set_up_restored_on_error,
+    undone_on_error,
 )
 from ..bake.frames import checked_frames
 from ..character.preferring import beyond_limits, prefer_present_pose
@@ -360,15 +362,9 @@ def put_back_on_error(armature_object: Object, rows: Sequence[int]) -> Iterator[
     """Put targets, their keys, settings and pose back when anything raises inside."""
     entries: Any = settings_of(armature_object).effectors
     targets = [entries[row].target for row in rows]
-    values = [(target, name, tuple(getattr(target, name))) for target in targets for name in OWN_CHANNELS]
-    actions = [ActionSnapshot.take(target) for target in targets]
-    with set_up_restored_on_error(armature_object):
-        try:
-            yield
-        except BaseException:
-            for action in actions:
-                action.restore()
-            bpy.context.view_layer.update()
-            for target, name, value in values:
-                setattr(target, name, value)
-            raise
+    with set_up_restored_on_error(armature_object), undone_on_error() as undo:
+        undo.callback(ValuesSnapshot.placing(targets).restore)
+        undo.callback(bpy.context.view_layer.update)
+        for target in targets:
+            undo.callback(ActionSnapshot.take(target).restore)
+        yield

@@ -20,16 +20,17 @@ from ...core import IKError
 from ...core.arrays import FloatArray
 from ...core.messages import Message
 from ...core.model.kinematics import parent_transform
-from ..animation.fcurves import OWN_CHANNELS, animated_channels, bone_path, check_keyable
+from ..animation.fcurves import animated_channels, bone_path, check_keyable
 from ..animation.own_keys import noted_keys, put_notes_back
 from ..armature.armature import check_armature, read_armature, world_from_armature
 from ..armature.restoring import (
     ActionSnapshot,
     GroupSnapshot,
-    PlayedSnapshot,
     PoseSnapshot,
+    ValuesSnapshot,
     block_with_uid,
     restore_frame,
+    undone_on_error,
 )
 from ..effectors.effectors import label_of, targets_of
 from ..effectors.transforms import rides, world_from_basis
@@ -57,14 +58,10 @@ class Visit:
         self._frame = scene.frame_current + scene.frame_subframe
         self._settings = GroupSnapshot(settings_of(armature_object))
         self._pose = PoseSnapshot.take(armature_object)
-        self._played = PlayedSnapshot.take(bpy.context.view_layer, armature_object)
+        self._played = ValuesSnapshot.played(armature_object)
         targets = [t for t in targets_of(armature_object) if t != armature_object and t.is_editable]
-        owners = [armature_object, *targets]
-        self._actions = [ActionSnapshot.take(owner) for owner in owners]
-        self._values = {
-            target.session_uid: {name: tuple(getattr(target, name)) for name in OWN_CHANNELS}
-            for target in targets
-        }
+        self._actions = [ActionSnapshot.take(owner) for owner in (armature_object, *targets)]
+        self._placed = ValuesSnapshot.placing(targets)
         self._notes = noted_keys()
         if scene.frame_current != frame or scene.frame_subframe:
             scene.frame_set(frame)
@@ -78,10 +75,10 @@ class Visit:
         with ExitStack() as undo:
             # In reverse, as at the end of a bake: setting the frame plays over values without keys.
             undo.enter_context(held(armature_object))
-            undo.callback(self._restore_settings, armature_object)
+            undo.callback(lambda: self._settings.restore(settings_of(armature_object)))
             undo.callback(view_layer.update)
             undo.callback(self._pose.restore, armature_object)
-            undo.callback(self._restore_values)
+            undo.callback(self._placed.restore)
             undo.callback(self._played.restore)
             undo.callback(view_layer.update)
             undo.callback(restore_frame, bpy.context.scene, self._frame)
@@ -89,16 +86,6 @@ class Visit:
                 undo.callback(action.restore)
         put_notes_back(self._notes)
         LIVE.bodies.pop(self._uid, None)
-
-    def _restore_values(self) -> None:
-        for uid, values in self._values.items():
-            target = block_with_uid(bpy.data.objects, uid)
-            for name, value in values.items() if target is not None else ():
-                if tuple(getattr(target, name)) != value:
-                    setattr(target, name, value)
-
-    def _restore_settings(self, armature_object: Object) -> None:
-        self._settings.restore(settings_of(armature_object))
 
 
 class BoneAtFrame(Drag):
@@ -109,11 +96,9 @@ class BoneAtFrame(Drag):
         self._visit = Visit(armature_object, frame)
         self._moved: dict[str, None] = {}
         """Names of the bones that have moved and have keys."""
-        try:
+        with undone_on_error() as undo:
+            undo.callback(self._visit.restore)
             super().__init__(armature_object, bone)
-        except BaseException:
-            self._visit.restore()
-            raise
 
     def again(self, *, smoothly: bool = False) -> DragReport:
         """Go on towards the same place, and key what has moved."""
@@ -187,7 +172,8 @@ class TargetsAtFrame:
                 armature=armature_object.name,
             )
         self._visit = Visit(armature_object, frame)
-        try:
+        with undone_on_error() as undo:
+            undo.callback(self._visit.restore)
             self._uid = armature_object.session_uid
             targets = list(dict.fromkeys(entries[row].target for row in rows))
             self._targets = [
@@ -203,9 +189,6 @@ class TargetsAtFrame:
             self._roots = [] if tracked.target or live else list(self._roots_of(armature_object))
             self._start = self._place_of(armature_object, tracked)
             self._still = self._without_keys(armature_object, targets)
-        except BaseException:
-            self._visit.restore()
-            raise
         self.goal = self._start
         """Where the point should be, in the world, (3,) [m]."""
         self.report = DragReport(DragError(self.bone, 0.0, None, True, True))

@@ -44,12 +44,14 @@ from .sampling import (
     Ends,
     Sampled,
     frame_times,
+    is_solvable,
     moved_by_others,
     object_moved_by_others,
     sample_evaluated,
     sample_keys,
+    solve_at,
+    unkeyed_settings,
 )
-from .solving import is_solvable, solve_at, unkeyed_settings
 
 AT_ONCE: Final = 24
 """Frames that are sampled by keys in one go, also some beyond what is shown, which come next when it
