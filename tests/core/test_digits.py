@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fingers, thumbs and toes: they bend to the palm, however their bones are rolled and the arms are held."""
 
-import functools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,6 +14,9 @@ from blender_ik_addon.core.character.roles import Role, recognise
 from blender_ik_addon.core.model.rotation import EULER_ORDERS, matrix_from_euler, matrix_from_rotvec
 
 from .test_human import PLACES, built, with_limbs
+
+recognised = cache(recognise)
+"""Once for each skeleton: they are compared as objects."""
 
 WRIST = np.array([0.7, 0.0, 1.41])
 """Of the left hand, whose palm is down and whose fingers point to the left, +x; the thumb is ahead, at -y."""
@@ -61,11 +64,11 @@ def hands(
 
 def defaults_of(skeleton: Skeleton) -> dict[str, JointDefaults]:
     free = np.ones(len(skeleton), dtype=np.bool_)
-    made = joint_defaults(skeleton, recognise(skeleton), any_order=free)
+    made = joint_defaults(skeleton, recognised(skeleton), any_order=free)
     return {skeleton.names[joint]: defaults for joint, defaults in made.items()}
 
 
-@functools.cache
+@cache
 def usual() -> dict[str, JointDefaults]:
     """Those of the hands with straight fingers and the axes of space."""
     return defaults_of(hands())
@@ -101,8 +104,9 @@ def test_a_finger_bends_far_to_the_palm_and_hardly_back(roll: float | None):
     made = defaults_of(skeleton)
     # The figure's own axes are those of space; rolled bones lie anyhow about theirs, boxes then are larger.
     square = roll is None
+    character = recognised(skeleton)
     for side in ("L", "R"):
-        assert recognise(skeleton).role_of(f"index.1.{side}") is Role.FINGER
+        assert character.role_of(f"index.1.{side}") is Role.FINGER
         bend, aside = reaches(skeleton, made[f"middle.1.{side}"], DOWN)
         assert bend.max() > np.radians(KNUCKLE[0][1] - 12.0)
         assert np.radians(KNUCKLE[0][0] - 5.0) < bend.min() or not square

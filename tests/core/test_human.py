@@ -3,6 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -40,6 +41,9 @@ from blender_ik_addon.core.model.rotation import (
 )
 
 from .test_roles import BIRD, QUADRUPED, SNAKE, SPIDER, Joint, nameless
+
+recognised = cache(recognise)
+"""Once for each skeleton: they are compared as objects."""
 
 Table = dict[str, tuple[str | None, tuple[float, float, float]]]
 """Joint -> parent and place [m]."""
@@ -96,9 +100,14 @@ def figure(
     return built(table, turns, order)
 
 
+FIGURE = figure()
+"""As it stands."""
+
+
+@cache
 def defaults_of(skeleton: Skeleton, *, any_order: bool = False) -> dict[str, JointDefaults]:
     free = np.full(len(skeleton), any_order)
-    made = joint_defaults(skeleton, recognise(skeleton), any_order=free)
+    made = joint_defaults(skeleton, recognised(skeleton), any_order=free)
     return {skeleton.names[joint]: defaults for joint, defaults in made.items()}
 
 
@@ -106,7 +115,7 @@ def bends(
     skeleton: Skeleton, hinge: JointDefaults, end: str, angles: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """How far the part below a hinge is from straight [rad], and its sine about the recognised axis, (k,)."""
-    limb = next(limb for limb in recognise(skeleton).limbs if hinge.joint in limb.joints)
+    limb = next(limb for limb in recognised(skeleton).limbs if hinge.joint in limb.joints)
     rest = skeleton.armature_from_joint_rest
     places, own = rest[:, :3, 3], rest[hinge.joint, :3, :3]
     upper = places[hinge.joint] - places[int(skeleton.parents[hinge.joint])]
@@ -157,7 +166,7 @@ def test_a_hinge_that_is_askew_to_its_bone_bends_its_way_too():
 def test_an_inverted_knee_has_a_range_without_its_rest_pose():
     bent_back = {f"shin.{side}": np.array([sign * 0.11, 0.06, 0.52]) for side, sign in (("L", 1), ("R", -1))}
     skeleton = figure(moved=bent_back)
-    character = recognise(skeleton)
+    character = recognised(skeleton)
     leg = character.limbs_of(LimbKind.LEG, Side.LEFT)[0]
     assert leg.bend is Bend.INVERTED
     knee = defaults_of(skeleton)["shin.L"]
@@ -169,7 +178,7 @@ def test_an_inverted_knee_has_a_range_without_its_rest_pose():
 
 @pytest.mark.parametrize("any_order", [False, True])
 def test_both_sides_are_mirror_images(any_order: bool):
-    defaults = defaults_of(figure(), any_order=any_order)
+    defaults = defaults_of(FIGURE, any_order=any_order)
     sides = [name[:-2] for name in defaults if name.endswith(".L")]
     assert {"shoulder", "upper_arm", "forearm", "hand", "thigh", "shin", "foot"} <= set(sides)
     flip = np.array([1.0, -1.0, -1.0])  # turns about x are the same on both sides
@@ -183,7 +192,7 @@ def test_both_sides_are_mirror_images(any_order: bool):
 
 
 def test_the_spine_shares_its_range_and_is_stiffer_than_the_arms():
-    defaults = defaults_of(figure())
+    defaults = defaults_of(FIGURE)
     spine, chest = defaults["spine"], defaults["chest"]
     np.testing.assert_allclose(spine.upper, chest.upper, atol=1e-9)
     whole = np.radians([TRUNK_RANGES[axis][1] for axis in (0, 2, 1)])  # about the figure's x, y and z
@@ -202,19 +211,19 @@ def test_a_straight_arm_may_twist_further_as_nobody_knows_how_it_was_turned():
 
 
 def test_forearms_twist_willingly_and_shins_little():
-    defaults = defaults_of(figure())
+    defaults = defaults_of(FIGURE)
     assert defaults["forearm.L"].stiffness[0] < 0.5  # it lies along x
     shin = defaults["shin.L"].stiffness
     assert shin[0] < shin[1:].min() and shin[1:].min() > 0.3
 
 
 def test_hands_bend_as_far_to_all_sides():
-    hand = defaults_of(figure())["hand.R"]  # nothing comes after it, so it is taken to lie along its own y
+    hand = defaults_of(FIGURE)["hand.R"]  # nothing comes after it, so it is taken to lie along its own y
     np.testing.assert_allclose(np.degrees([-hand.lower, hand.upper]), [[75.0, 25.0, 75.0]] * 2)
 
 
 def test_feet_go_up_and_down_rather_than_aside():
-    defaults = defaults_of(figure())
+    defaults = defaults_of(FIGURE)
     for side in "LR":
         stiffness = defaults[f"foot.{side}"].stiffness
         assert stiffness[0] < stiffness[1:].min()
@@ -246,8 +255,7 @@ def test_the_lowest_joint_of_a_spine_resists_most():
 
 
 def test_of_bodies_that_are_not_recognised_only_hinges_are_limited():
-    skeleton = figure()
-    character = recognise(skeleton)
+    skeleton, character = FIGURE, recognised(FIGURE)
     unknown = replace(character, figures=tuple(replace(f, body=Body.UNKNOWN) for f in character.figures))
     made = joint_defaults(skeleton, unknown)
     names = {skeleton.names[joint]: defaults for joint, defaults in made.items()}
@@ -258,7 +266,7 @@ def test_of_bodies_that_are_not_recognised_only_hinges_are_limited():
 def animal(joints: Sequence[Joint]) -> tuple[Skeleton, Character, dict[str, JointDefaults]]:
     """An animal without names, and what is assumed of its joints, by the names of the table."""
     skeleton = nameless(joints)
-    character = recognise(skeleton)
+    character = recognised(skeleton)
     made = joint_defaults(skeleton, character)
     return skeleton, character, {joints[joint][0]: defaults for joint, defaults in made.items()}
 
@@ -325,12 +333,12 @@ def test_what_is_bent_at_rest_as_no_hock_can_be_is_taken_for_none():
 
 
 def test_a_character_of_another_skeleton_is_refused():
-    skeleton = figure()
+    skeleton = FIGURE
     other = replace(skeleton, names=tuple(f"{name}_2" for name in skeleton.names))
     with pytest.raises(IKError, match="hips"):
-        joint_defaults(other, recognise(skeleton))
+        joint_defaults(other, recognised(skeleton))
     with pytest.raises(IKError, match="any_order"):
-        joint_defaults(skeleton, recognise(skeleton), any_order=np.zeros(3, dtype=np.bool_))
+        joint_defaults(skeleton, recognised(skeleton), any_order=np.zeros(3, dtype=np.bool_))
 
 
 # Tables that people have changed
@@ -343,8 +351,7 @@ def table(character: Character, **changes: RoleRow | None) -> list[RoleRow]:
 
 
 def test_the_same_table_is_the_same_character():
-    skeleton = figure()
-    character = recognise(skeleton)
+    skeleton, character = FIGURE, recognised(FIGURE)
     again = revised(skeleton, character, rows_of(character))
     assert again.choices == character.choices
     assert [limb.joints for limb in again.limbs] == [limb.joints for limb in character.limbs]
@@ -352,8 +359,7 @@ def test_the_same_table_is_the_same_character():
 
 
 def test_another_bone_takes_the_place_of_the_one_it_replaces():
-    skeleton = figure()
-    character = recognise(skeleton)
+    skeleton, character = FIGURE, recognised(FIGURE)
     row = RoleRow("foot.L", "toe.L", Role.FOOT, Side.LEFT)
     leg = revised(skeleton, character, table(character, foot_L=row, toe_L=None)).limbs_of(
         LimbKind.LEG, Side.LEFT
@@ -363,8 +369,7 @@ def test_another_bone_takes_the_place_of_the_one_it_replaces():
 
 
 def test_a_bone_that_loses_its_role_leaves_its_limb_and_comes_back_by_hand():
-    skeleton = figure()
-    character = recognise(skeleton)
+    skeleton, character = FIGURE, recognised(FIGURE)
     rows = table(character, hand_L=None)
     arm = revised(skeleton, character, rows).limbs_of(LimbKind.ARM, Side.LEFT)[0]
     assert skeleton.names[arm.effector] == "forearm.L" and arm.bend is Bend.NONE
@@ -375,8 +380,7 @@ def test_a_bone_that_loses_its_role_leaves_its_limb_and_comes_back_by_hand():
 
 
 def test_a_table_that_cannot_be_is_refused_with_the_bone():
-    skeleton = figure()
-    character = recognise(skeleton)
+    skeleton, character = FIGURE, recognised(FIGURE)
     twice = [*rows_of(character), RoleRow("", "hand.L", Role.FOOT, Side.LEFT)]
     with pytest.raises(IKError, match=r"'hand\.L' twice"):
         revised(skeleton, character, twice)

@@ -123,12 +123,6 @@ def test_several_roots_are_several_skeletons(rng: np.random.Generator) -> None:
         assert_allclose(place(alone, alone_pose), matrices[members], atol=ROUNDING)
 
 
-def test_zero_length_bones_share_their_place(rng: np.random.Generator) -> None:
-    skeleton = chain(5, length=0.0)
-    matrices = place(skeleton, random_pose(rng, skeleton, offset=0.0))
-    assert_array_equal(matrices[:, :3, 3], np.zeros((5, 3)))
-
-
 def test_a_thousand_joints_close_a_polygon() -> None:
     skeleton = chain(1000)
     channels = np.zeros((1000, 6))

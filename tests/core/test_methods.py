@@ -170,18 +170,6 @@ def test_what_a_limit_takes_from_a_step_the_others_make_up_for_in_the_same_step(
         assert left < 0.2 * np.linalg.norm(away)
 
 
-def test_springs_settle_by_newtons_step() -> None:
-    """With the exact second derivatives few iterations suffice; a gradient would need hundreds."""
-    skeleton = planar(4, preferred=0.2)
-    solution = solve(
-        Problem(skeleton, (reach(4, [-0.5, 2.0, 0.0]),)),
-        pose_of(skeleton, [0.1, 0.5, 0.2, 0.3]),
-        method="SPRINGS",
-        max_iterations=30,
-    )
-    assert solution.reached
-
-
 @each_method
 def test_a_limit_that_keeps_the_target_away_is_stood_on_and_told(method: str) -> None:
     skeleton = planar(2, lower=-0.3, upper=0.3)

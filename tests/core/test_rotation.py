@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.spatial.transform import Rotation
 
 from blender_ik_addon.core.arrays import frozen
 from blender_ik_addon.core.errors import IKError
@@ -166,27 +165,23 @@ def test_joints_of_different_orders_are_as_each_alone(rng: np.random.Generator) 
         )
 
 
-@pytest.mark.parametrize(
-    ("batch", "order_shape"),
-    [
+def test_orders_broadcast_over_any_batch(rng: np.random.Generator) -> None:
+    shapes: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
         ((), ()), ((0,), ()), ((0,), (0,)), ((4,), ()), ((4,), (1,)), ((4,), (4,)),
         ((3, 4), ()), ((3, 4), (4,)), ((3, 4), (3, 4)), ((3, 4), (3, 1)), ((0, 4), (4,)), ((3, 0), (0,)),
         ((2, 3, 4), (4,)), ((2, 3, 4), (3, 4)), ((2, 3000), (2, 3000)),
-    ],
-)  # fmt: skip
-def test_orders_broadcast_over_any_batch(
-    batch: tuple[int, ...], order_shape: tuple[int, ...], rng: np.random.Generator
-) -> None:
-    angles = rng.uniform(-math.pi, math.pi, (*batch, 3))
-    order = rng.integers(0, 6, order_shape)
-    matrix, axes = rotation.matrix_and_axes_from_euler(angles, order)
-    assert matrix.shape == axes.shape == (*batch, 3, 3)
-    every = np.broadcast_to(order, batch)
-    for place in itertools.islice(np.ndindex(batch), 100):
-        expected = rotation.matrix_from_euler(angles[place], int(every[place]))
-        assert_allclose(matrix[place], expected, atol=ROUNDING)
-    near = rotation.euler_from_matrix_near(matrix, order, angles)
-    assert_allclose(near, angles, atol=1e-9)
+    ]  # fmt: skip
+    for batch, order_shape in shapes:
+        angles = rng.uniform(-math.pi, math.pi, (*batch, 3))
+        order = rng.integers(0, 6, order_shape)
+        matrix, axes = rotation.matrix_and_axes_from_euler(angles, order)
+        assert matrix.shape == axes.shape == (*batch, 3, 3)
+        every = np.broadcast_to(order, batch)
+        for place in itertools.islice(np.ndindex(batch), 100):
+            expected = rotation.matrix_from_euler(angles[place], int(every[place]))
+            assert_allclose(matrix[place], expected, atol=ROUNDING)
+        near = rotation.euler_from_matrix_near(matrix, order, angles)
+        assert_allclose(near, angles, atol=1e-9)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -318,12 +313,12 @@ def test_continuous_euler_works_by_joint_and_keeps_the_first_frame(rng: np.rando
     assert rotation.continuous_euler(np.empty((0, 3, 3)), mixed).shape == (0, 3, 3)
 
 
-@pytest.mark.parametrize("frame", range(1, 20))
-def test_a_frame_that_alone_is_a_turn_away_is_brought_back_wherever_it_is(frame: int) -> None:
+def test_a_frame_that_alone_is_a_turn_away_is_brought_back_wherever_it_is() -> None:
     """Frames are looked at in blocks: none may fall between two of them."""
-    angles = np.zeros((20, 2, 3))
-    angles[frame, 1, 2] = math.tau
-    assert_allclose(rotation.continuous_euler(angles, np.array([0, 4])), 0.0, atol=1e-15)
+    for frame in range(1, 20):
+        angles = np.zeros((20, 2, 3))
+        angles[frame, 1, 2] = math.tau
+        assert_allclose(rotation.continuous_euler(angles, np.array([0, 4])), 0.0, atol=1e-15)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -345,15 +340,6 @@ def test_length_of_a_quat_does_not_matter(quat: Array, length: float) -> None:
     scaled = length * quat
     assert_allclose(rotation.matrix_from_quat(scaled), rotation.matrix_from_quat(quat), atol=ROUNDING)
     assert_allclose(rotation.rotvec_from_quat(scaled), rotation.rotvec_from_quat(quat), atol=ROUNDING)
-
-
-@given(quat=quaternions())
-def test_quat_agrees_with_scipy(quat: Array) -> None:
-    expected = Rotation.from_quat(np.roll(quat, -1))  # scipy's are xyzw
-    assert_allclose(rotation.matrix_from_quat(quat), expected.as_matrix(), atol=ROUNDING)
-    theirs = np.roll(Rotation.from_matrix(expected.as_matrix()).as_quat(), 1)
-    ours = rotation.quat_from_matrix(expected.as_matrix())
-    assert_allclose(abs(ours @ theirs), 1.0, atol=ROUNDING)
 
 
 def test_zero_quat_is_no_rotation() -> None:
@@ -530,32 +516,27 @@ UNARY: list[tuple[Callable[[Array], Array | tuple[Array, ...]], tuple[int, ...]]
 
 
 @pytest.mark.parametrize(("function", "core"), UNARY, ids=lambda value: getattr(value, "__name__", ""))
-@pytest.mark.parametrize("batch", [(), (1,), (0,), (5, 0), (2, 3)])
 def test_batches_are_as_each_alone(
-    function: Callable[[Array], Array | tuple[Array, ...]],
-    core: tuple[int, ...],
-    batch: tuple[int, ...],
-    rng: np.random.Generator,
+    function: Callable[[Array], Array | tuple[Array, ...]], core: tuple[int, ...], rng: np.random.Generator
 ) -> None:
-    rotvec = rng.normal(size=(*batch, 3))
-    values = {
-        (3,): rotvec,
-        (4,): rotation.quat_from_rotvec(rotvec),
-        (3, 3): rotation.matrix_from_rotvec(rotvec),
-    }[core]
-    values.setflags(write=False)  # no function may change its input
-    together = function(values)
-    for place in np.ndindex(batch):
-        alone = function(values[place])
-        for part, whole in zip(
-            alone if isinstance(alone, tuple) else (alone,),
-            together if isinstance(together, tuple) else (together,),
-            strict=True,
-        ):
-            assert_allclose(whole[place], part, atol=ROUNDING)
-            assert whole.dtype == np.float64
-    shape = (together[0] if isinstance(together, tuple) else together).shape
-    assert shape[: len(batch)] == batch
+    def parts(values: Array) -> tuple[Array, ...]:
+        found = function(values)
+        return found if isinstance(found, tuple) else (found,)
+
+    for batch in ((), (1,), (0,), (5, 0), (2, 3)):
+        rotvec = rng.normal(size=(*batch, 3))
+        values = {
+            (3,): rotvec,
+            (4,): rotation.quat_from_rotvec(rotvec),
+            (3, 3): rotation.matrix_from_rotvec(rotvec),
+        }[core]
+        values.setflags(write=False)  # no function may change its input
+        together = parts(values)
+        for place in np.ndindex(batch):
+            for part, whole in zip(parts(values[place]), together, strict=True):
+                assert_allclose(whole[place], part, atol=ROUNDING)
+                assert whole.dtype == np.float64
+        assert together[0].shape[: len(batch)] == batch
 
 
 @given(order=orders())

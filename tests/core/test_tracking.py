@@ -110,26 +110,6 @@ def test_after_a_restart_it_gives_what_solve_gives_from_the_first_pose(preferred
             assert_array_equal(found.pose.channels, alone.pose.channels)
 
 
-@pytest.mark.parametrize(
-    ("number", "wrong", "message"),
-    [
-        (0, np.zeros(4), "wanted"),
-        (0, np.full(3, np.nan), "not finite"),
-        (1, 2.0 * np.eye(3), "not a rotation"),
-        (2, np.zeros((3, 6)), "channels are for 3 joints"),
-    ],
-)
-def test_a_wrong_target_is_refused_and_nothing_moves(number: int, wrong: FloatArray, message: str) -> None:
-    problem = figure()
-    tracker = Tracker(problem, Pose.rest(problem.skeleton))
-    targets = way(problem, 2)[1]
-    before = tracker.solve(targets).pose
-    targets[number] = wrong
-    with pytest.raises(IKError, match=message):
-        tracker.solve(targets)
-    assert tracker.pose is before
-
-
 def test_targets_must_be_as_many_as_tasks_and_of_one_frame() -> None:
     problem = figure()
     rest = Pose.rest(problem.skeleton)

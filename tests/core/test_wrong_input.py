@@ -213,15 +213,6 @@ def test_two_effectors_on_one_bone_with_the_same_target_are_solved(method: str) 
     assert_allclose(forward_kinematics(skeleton, solution.pose).point("d"), target, atol=1e-3)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_motion_without_frames_has_none(method: str) -> None:
-    skeleton = limb()
-    problem = Problem(skeleton, every_kind().values())
-    for work in (solve_sequence, solve_each):
-        solution = work(problem, Pose.rest(skeleton, 0), method=method)
-        assert len(solution) == 0 and solution.reached
-
-
 def test_poses_are_equal_when_their_numbers_are() -> None:
     skeleton = limb()
     assert rest(skeleton) == Pose.rest(skeleton)
