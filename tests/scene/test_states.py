@@ -466,3 +466,49 @@ def test_limits_of_an_animated_character_are_as_wide_as_its_action():
     entry = armature.poise.joints["shin.L"]
     assert entry.lower[0] <= -0.6 and entry.upper[0] >= 0.0
     assert any("the animation goes beyond the usual limits" in note for note in report.notes)
+
+
+def key_pose(armature: Any, tool: list[bool], frame: int, ways: dict[str, tuple[float, ...]]) -> np.ndarray:
+    """Go to a frame, move hands with a tool one after the other, and key all targets; where the trunk is."""
+    bpy.context.scene.frame_set(frame)
+    for part, way in ways.items():
+        tool.append(True)
+        for _ in range(5):
+            effector(armature, part).target.location += Vector(way) / 5.0
+            bpy.context.view_layer.update()
+        tool.clear()
+        armature.update_tag()
+        bpy.context.view_layer.update()
+    posing.key_targets(armature)
+    return trunk_places(armature)
+
+
+def trunk_places(armature: Any) -> np.ndarray:
+    return np.array([place(armature, effector(armature, part).bone) for part in ("hips", "chest")])
+
+
+def test_live_draws_what_follows_to_its_keys_as_a_bake_does(tool: list[bool]):
+    armature = character()
+    posing.switch_live(armature, True)
+    bpy.context.view_layer.update()
+    keyed = {
+        frame: key_pose(armature, tool, frame, ways)
+        for frame, ways in (
+            (1, {"hand.L": (0.1, -0.1, -0.2), "hand.R": (0.0, -0.1, -0.2)}),
+            (20, {"hand.L": (0.0, -0.2, -0.4), "hand.R": (0.0, -0.2, -0.4)}),
+            (40, {"hand.L": (0.1, -0.1, 0.9), "hand.R": (-0.1, -0.1, 0.3)}),
+        )
+    }
+    shown = {}
+    for frame in (1, 40, 20, 30, 10):
+        bpy.context.scene.frame_set(frame)
+        shown[frame] = trunk_places(armature)
+    assert np.linalg.norm(shown[1] - keyed[1], axis=1).max() < 0.05  # not where the last tool began
+    bpy.context.scene.frame_set(20)
+    np.testing.assert_allclose(trunk_places(armature), shown[20], atol=1e-3)
+    posing.switch_live(armature, False)
+    armature.poise.smoothness = 0.0
+    posing.bake(armature, range(1, 41))
+    for frame, places in shown.items():
+        bpy.context.scene.frame_set(frame)
+        assert np.linalg.norm(trunk_places(armature) - places, axis=1).max() < 0.03

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from blender_ik_addon.core.model.rotation import EULER_ORDERS
+from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.trails.editing import grab
 from blender_ik_addon.scene.trails.trails import Tracked, Trails
 
@@ -215,16 +216,22 @@ def shown(rig: Any, frame: int) -> npt.NDArray[np.float64]:
     return np.array([[posed.matrix_world @ end for end in (b.head, b.tail)] for b in posed.pose.bones])
 
 
-@pytest.mark.parametrize("keyed", ["", "influence"])
+@pytest.mark.parametrize("keyed", ["", "influence", "follows"])
 def test_ghosts_of_a_body_that_only_live_poses_are_where_live_poses_it(keyed: str) -> None:
     rig = targeted(live=False)
     row = rig.poise.effectors.find("hand.L")
-    for frame, value in ((1, 1.0), (24, 0.5)) if keyed else ():
+    for frame in (1, 24) if keyed == "follows" else ():
+        bpy.context.scene.frame_set(frame)
+        rig.poise.effectors[row].target.location.z -= 0.05 * frame
+        bpy.context.view_layer.update()
+        posing.solve_pose(rig)
+        posing.key_targets(rig)
+    for frame, value in ((1, 1.0), (24, 0.5)) if keyed == "influence" else ():
         setattr(rig.poise.effectors[row], keyed, value)
         rig.keyframe_insert(f"poise.effectors[{row}].{keyed}", frame=frame)
-    bpy.context.scene.frame_set(1)
     rig.poise.live = True
     bpy.context.view_layer.update()
+    shown(rig, 1)
     trails = trails_of(rig)
     was = bits(rig)
     assert trails.ghosts(1, 24, 1, 2) == []

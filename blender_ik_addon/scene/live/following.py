@@ -60,7 +60,7 @@ from ..rig.reports import (
     solved_report,
 )
 from ..rig.rig import Rig
-from ..rig.states import end_solve, held_from_now, note_held
+from ..rig.states import end_solve, held_at_keys, held_from_now, note_held
 from .driven_bones import MOST_SOLVES, DrivenBones
 from .machine import (
     LIVE,
@@ -235,12 +235,15 @@ class _Update:
         state = State.AT_REST if body is None or note.aims == aims else body.state
         if state is State.AT_REST and underway:
             state = State.WAITING
-        if state is State.AT_REST and trigger is not Trigger.FRAME:
+        held = tuple(effectors)
+        if trigger is Trigger.FRAME:
+            held = held_at_keys(armature_object, effectors, depsgraph)
+        elif state is State.AT_REST:
             goes_on = body is not None and body.changed and not (reposed or self.tool)
             held = held_from_now(armature_object, effectors, depsgraph, goes_on=goes_on)
-            if held != effectors:
-                note_held(armature_object, [effector for effector in held if effector.pin is not None])
-                effectors = read_effectors(armature_object)
+        if held != effectors:
+            note_held(armature_object, [effector for effector in held if effector.pin is not None])
+            effectors = read_effectors(armature_object)
         self.rests = note.aims == aims or (self.tool and underway and state is State.WAITING)
         """Whether its targets are where they were, and nothing is under way."""
         self.driven = None if body is None else _driven_bones(armature_object, body, depsgraph)

@@ -19,11 +19,13 @@ import numpy as np
 from bpy.types import Depsgraph, Object
 
 from ...core.arrays import FloatArray
+from ..animation.fcurves import is_moved
 from ..armature.armature import world_from_armature
 from ..armature.pose_note import PoseNote, pose_sums, raw_channels
 from ..effectors.effectors import is_led, read_amounts, target_of, world_from_targets
 from ..effectors.feet import unrolled
 from ..effectors.transforms import place_target
+from ..kinds.frame_data import orientations
 from ..kinds.kinds import Effector
 from ..properties.settings import settings_of
 from .live_state import DIGEST_SIZE, digest
@@ -59,6 +61,19 @@ def held_from_now(
     )
 
 
+def held_at_keys(
+    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
+) -> tuple[Effector, ...]:
+    """Return effectors with what follows held where its target is, if that has keys: so for a new frame."""
+    entries = settings_of(armature_object).effectors
+    return tuple(
+        replace(effector, pin=_bone_at_target(armature_object, effector, depsgraph))
+        if effector.follows and effector.target and is_moved(entries[effector.index].target, armature_object)
+        else effector
+        for effector in effectors
+    )
+
+
 def held_for_bake(
     armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
 ) -> tuple[Effector, ...]:
@@ -77,6 +92,19 @@ def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph)
     posed: Any = armature_object.evaluated_get(depsgraph)
     entry = settings_of(armature_object).effectors[effector.index]
     return tuple(unrolled(entry, np.array(posed.pose.bones[effector.bone].matrix)).ravel().tolist())
+
+
+def _bone_at_target(armature_object: Object, effector: Effector, depsgraph: Depsgraph) -> tuple[float, ...]:
+    """The same where its target is, in what the effector asks for."""
+    bone = np.array(_bone_now(armature_object, effector, depsgraph), dtype=np.float32).reshape(4, 4)
+    own = world_from_targets(armature_object, [replace(effector, pin=None, sole=None)], depsgraph)[0]
+    target = np.linalg.inv(np.array(armature_object.evaluated_get(depsgraph).matrix_world)) @ own
+    turn = orientations(target)
+    if effector.goal.orientation and np.isfinite(turn).all():
+        bone[:3, :3] = turn
+    if effector.position:
+        bone[:3, 3] = target[:3, 3] - bone[:3, :3] @ np.array(effector.point)
+    return tuple(bone.ravel().tolist())
 
 
 def _solved_for(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> str:

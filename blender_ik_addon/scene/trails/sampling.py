@@ -16,7 +16,7 @@ themselves is taken from their F-curves: Blender writes it only at the frame tha
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import bpy
@@ -43,6 +43,7 @@ from ..live.following import held
 from ..properties.effector_properties import FOOT_ANGLES
 from ..properties.settings import SETTINGS_PATH, effector_path, settings_of
 from ..rig.rig import Rig
+from ..rig.states import held_at_keys
 
 SCENE: Final = ".Poise Trails"
 """Name of the scene that is made for a moment."""
@@ -384,6 +385,7 @@ def solve_at(armature_object: Object, sampled: Sampled, frame: int) -> FloatArra
         scene.frame_set(frame)
         graph = scene.view_layers[0].depsgraph
         rig = Rig.read(armature_object, graph, drawing=True)
+        rig = replace(rig, effectors=held_at_keys(armature_object, rig.effectors, graph))
         raw = rig.read_raw(armature_object, graph, entries_at(armature_object, frame))
     frames = rig.frames_of([raw])
     options = rig.solver_options(armature_object, frames.largest_scale)
