@@ -324,11 +324,8 @@ class _World:
         distance: float,
         angle: float,
     ) -> None:
-        whole = sorted({above for joint in joints for above in skeleton.ancestors(joint)})
-        place = {joint: number for number, joint in enumerate(whole)}
-        self._skeleton = skeleton.part(whole)
-        self._translation, self._scale = pose.translation[:, whole], pose.scale[:, whole]
-        self._rotation = pose.rotation[:, whole]
+        self._skeleton, self._pose = skeleton.above(joints, pose)
+        place = {skeleton.index(name): number for number, name in enumerate(self._skeleton.names)}
         self.joints = np.array([place[joint] for joint in joints])
         self._curves = [(place.get(own.joint), own) for own in curves]
         self._points, self._distance, self._angle = points, distance, angle
@@ -345,16 +342,14 @@ class _World:
     def select(self, grid: slice | IntArray, frames: slice | IntArray) -> _World:
         """The same at some of the times, with the slopes at some of the frames."""
         other = copy(self)
-        for name in ("_translation", "_scale", "_rotation", "values"):
-            setattr(other, name, getattr(self, name)[grid])
-        other.slopes = self.slopes[frames]
+        other._pose, other.values, other.slopes = self._pose[grid], self.values[grid], self.slopes[frames]
         other._curves = [(joint, own.select(grid, frames)) for joint, own in self._curves]
         return other
 
     def placed(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Points (G, P, 3) and axes of their joints (G, P, 3, 3) with curves at values (G, C)."""
-        translation = np.array(self._translation)
-        linear = matrix_from_euler(self._rotation, self._skeleton.orders)
+        translation = np.array(self._pose.translation)
+        linear = matrix_from_euler(self._pose.rotation, self._skeleton.orders)
         begin = 0
         for joint, own in self._curves:
             mask = np.array(own.keyed)
@@ -367,7 +362,7 @@ class _World:
                 else:
                     linear[:, joint] = own.matrices(mixed)
             begin = end
-        matrices = joint_matrices(self._skeleton, translation, linear * self._scale[..., None, :])
+        matrices = joint_matrices(self._skeleton, translation, linear * self._pose.scale[..., None, :])
         matrices = matrices[:, self.joints]
         places = (matrices[..., :3, :3] @ self._points[..., None])[..., 0] + matrices[..., :3, 3]
         axes = matrices[..., :3, :3]

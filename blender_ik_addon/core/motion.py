@@ -36,7 +36,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import BoolArray, FloatArray, check_number, frozen, lengths
+from .arrays import BoolArray, FloatArray, check_number, freeze, frozen, lengths
 from .arrays import times as product
 from .character import Character, Hints, Limb, LimbKind, Role
 from .errors import IKError
@@ -111,8 +111,7 @@ class Track:
     """Whether it must be near the floor; not where places are relative to an object that is held."""
 
     def __post_init__(self) -> None:
-        for name in ("places", "turns", "points"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+        freeze(self, "places", "turns", "points")
         count = len(self.places)
         for name, shape in (("places", (count, 3)), ("turns", (count, 3, 3)), ("points", (-1, 3))):
             array: FloatArray = getattr(self, name)

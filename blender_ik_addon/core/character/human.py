@@ -33,7 +33,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, frozen
+from ..arrays import BoolArray, FloatArray, freeze
 from ..errors import IKError
 from ..messages import Message
 from ..model.rotation import EULER_ORDERS
@@ -148,8 +148,7 @@ class JointDefaults:
     """Where it comes from, for people."""
 
     def __post_init__(self) -> None:
-        for name in ("lower", "upper", "stiffness", "preferred"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+        freeze(self, "lower", "upper", "stiffness", "preferred")
 
 
 def joint_defaults(

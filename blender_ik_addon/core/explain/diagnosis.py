@@ -24,8 +24,8 @@ from ..messages import Joined, Message, both
 from ..methods import row_space
 from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.rotation import skew
-from ..model.skeleton import CHANNELS, Pose
-from ..problem.system import Problem, assemble
+from ..model.skeleton import Pose
+from ..problem.system import Problem, assemble, limits_at
 from ..tasks import AimAt, MatchOrientation, OnPlane, ReachPoint, StayNear, Task
 from ..tasks.base import anchored
 
@@ -216,24 +216,21 @@ def diagnose(problem: Problem, pose: Pose) -> Diagnosis:
     system = assemble(problem, pose[None])
     posed = system.place(system.mechanism.values(pose[None]))
     system = system.taking(system.nearest(posed))
-    mechanism, skeleton = system.mechanism, system.problem.skeleton
-    joints, channels = np.divmod(mechanism.channels, CHANNELS)
-    real = joints < skeleton.posed_joints
-    found = [_effector(task, system.chosen(number), posed, real) for number, task in enumerate(system.tasks)]
+    found = [
+        _effector(task, system.chosen(number), posed, system.own) for number, task in enumerate(system.tasks)
+    ]
     effectors = [effector for effector in found if effector is not None]
-    above = np.zeros((0, int(real.sum())))
+    above = np.zeros((0, int(system.own.sum())))
     levels: list[LevelDiagnosis] = []
     for priority in sorted({effector.priority for effector in effectors}):
         own = [effector for effector in effectors if effector.priority == priority]
         levels.append(_level(priority, own, above))
         above = np.concatenate([above, *(effector.jacobian for effector in own)])
-    values = posed.values[0]
-    stands = np.flatnonzero(real & ((values <= system.lower) | (values >= system.upper)))
     return Diagnosis(
         levels=tuple(levels),
         channels=above.shape[1],
         freedom=above.shape[1] - len(row_space(above, LOST)),
-        limited=tuple((skeleton.names[int(joints[column])], int(channels[column])) for column in stands),
+        limited=limits_at(system, posed.values)[0],
     )
 
 

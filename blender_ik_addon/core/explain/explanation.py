@@ -56,7 +56,6 @@ from ..model.skeleton import CHANNELS
 from ..problem.system import System
 from ..tasks import AxisTask, ReachPoint, Task
 from ..tasks.base import anchored
-from ..threads import one_thread
 
 WHOLE: Final = 0.99
 """Part of a miss [1] from which the bound on the reach explains all of it."""
@@ -246,7 +245,6 @@ CURVED: Final = 1e-3
 """Curvature against that of a full pull [1], from which it counts."""
 
 
-@one_thread
 def explain(
     system: System, posed: PosedMechanism, reached: BoolArray, *, merged: bool = False
 ) -> list[tuple[Explanation | None, ...]]:

@@ -488,6 +488,15 @@ def tolerances(system: System, options: SolverOptions) -> FloatArray:
     return np.where(free, np.inf, np.maximum(exact, system.softness))
 
 
+def limits_at(system: System, values: FloatArray) -> tuple[tuple[tuple[str, int], ...], ...]:
+    """Joint and channel of every active limit at free channels (F, nv), for each frame."""
+    stands = ((values <= system.lower) | (values >= system.upper)) & system.own
+    names = system.problem.skeleton.names
+    channels: list[int] = system.mechanism.channels.tolist()
+    known = [(names[channel // CHANNELS], channel % CHANNELS) for channel in channels]
+    return tuple(tuple(known[column] for column in np.flatnonzero(row).tolist()) for row in stands)
+
+
 # Slack variables of one-sided planes
 
 

@@ -28,18 +28,10 @@ from ..explain.explanation import Explanation, Reason, explain
 from ..messages import Joined, Message
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.system import Problem, System, assemble, kept, tolerances
+from ..problem.system import Problem, System, assemble, kept, limits_at, tolerances
 from ..tasks import OneOf, Task
 from ..threads import one_thread
-from .solver import (
-    Solution,
-    Status,
-    TaskError,
-    ended,
-    limits_at,
-    result_message,
-    solving,
-)
+from .solver import Solution, Status, TaskError, ended, result_message, solving
 
 FRAME_RATE: Final = 24.0
 """Frames in a second [1/s] where no times are given."""

@@ -32,9 +32,9 @@ from ..errors import IKError
 from ..explain.explanation import Explanation, explain
 from ..messages import Joined, Message, counted
 from ..methods import NonlinearProgram, StepRuleLoop
-from ..model.skeleton import CHANNELS, Pose
+from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.system import Problem, System, assemble, kept, tolerance_margin, tolerances
+from ..problem.system import Problem, System, assemble, kept, limits_at, tolerance_margin, tolerances
 from ..threads import one_thread
 
 
@@ -384,12 +384,3 @@ def task_errors(
             *(system.labels, errors.tolist(), system.angular, reached.tolist(), whys, taken, preferences),
         )
     )
-
-
-def limits_at(system: System, values: FloatArray) -> tuple[tuple[tuple[str, int], ...], ...]:
-    """Joint and channel of every active limit at free channels (F, nv), for each frame."""
-    stands = ((values <= system.lower) | (values >= system.upper)) & system.own
-    names = system.problem.skeleton.names
-    channels: list[int] = system.mechanism.channels.tolist()
-    known = [(names[channel // CHANNELS], channel % CHANNELS) for channel in channels]
-    return tuple(tuple(known[column] for column in np.flatnonzero(row).tolist()) for row in stands)
