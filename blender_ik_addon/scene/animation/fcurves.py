@@ -310,6 +310,11 @@ def read_keys(curve: bpy.types.FCurve, *attributes: str) -> KeyArrays:
     return keys
 
 
+def key_frames(*curves: bpy.types.FCurve) -> FloatArray:
+    """Return the frames of all keys of F-curves, one curve after the other, (k,)."""
+    return np.concatenate([np.zeros(0), *(read_keys(curve, "co")["co"][:, 0] for curve in curves)])
+
+
 def assign_keys(curve: bpy.types.FCurve, keys: KeyArrays) -> None:
     """Replace all keys of an F-curve; handles are taken as they are."""
     points = curve.keyframe_points
@@ -434,7 +439,7 @@ def holds_samples(curve: bpy.types.FCurve) -> bool:
 
 def has_keys_outside(curve: bpy.types.FCurve, first: float, last: float) -> bool:
     """Whether the F-curve has keys before a frame or after another."""
-    frames = read_keys(curve, "co")["co"][:, 0]
+    frames = key_frames(curve)
     return bool(((frames < first - KEY_DISTANCE) | (frames > last + KEY_DISTANCE)).any())
 
 

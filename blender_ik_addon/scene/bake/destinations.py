@@ -18,13 +18,14 @@ from ...core import IKError
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.keys import halves
 from ..animation.fcurves import (
+    KEY_DISTANCE,
     Channel,
     ChannelKeys,
     WriteResult,
+    key_frames,
     nla_strip,
     own_curves,
     player_of,
-    read_keys,
     sample_channels,
     write_keys,
 )
@@ -204,8 +205,9 @@ class Destination:
         every = with_whole_quaternions(channels)
         if self.strip:
             curves = own_curves(armature_object, self.strip)
-            keys = [read_keys(curves[own], "co")["co"][:, 0] for own in channels if own in curves]
-            self._replaced = sum(_inside(frames, self.span) for frames in keys)
+            keys = key_frames(*(curves[own] for own in channels if own in curves))
+            inside = (keys >= self.span[0] - KEY_DISTANCE) & (keys <= self.span[1] + KEY_DISTANCE)
+            self._replaced = int(np.count_nonzero(inside))
             frames = np.array(self._frames, dtype=np.float64)
             if self._options.fewest and self._options.blend != 'REPLACE':
                 frames = halves(frames)
@@ -236,10 +238,6 @@ class Destination:
         """Drop what a strip was copied from: nothing can be put back any more."""
         if self.strip and self._was is not None:
             finish_strip(armature_object, self.strip, self._was)
-
-
-def _inside(frames: FloatArray, span: tuple[float, float]) -> int:
-    return int(np.count_nonzero((frames >= span[0] - 0.01) & (frames <= span[1] + 0.01)))
 
 
 def _weights(frames: Sequence[float], ease_in: int, ease_out: int) -> FloatArray:

@@ -12,7 +12,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core import IKError
-from ..animation.fcurves import own_curves, read_keys
+from ..animation.fcurves import key_frames, own_curves, read_keys
 from ..effectors.effectors import targets_of
 from ..properties.settings import EFFECTORS_PATH, RANGE_ITEMS, effector_path, settings_of
 from ..reports import check_known
@@ -123,7 +123,7 @@ def contact_borders(armature_object: Object) -> set[int]:
         for name in CONTACTS:
             curve = curves.get((effector_path(row, name), 0))
             if curve is not None:
-                borders |= {round(frame) for frame in read_keys(curve, "co")["co"][:, 0].tolist()}
+                borders |= {round(frame) for frame in key_frames(curve).tolist()}
     return borders
 
 
@@ -140,11 +140,10 @@ def _with_subframes(frames: Sequence[int], step: float) -> tuple[float, ...]:
 def _keys_of_targets(armature_object: Object) -> set[int]:
     """Return the whole frames nearest to keys of the targets, and of settings of the effectors."""
     targets = [own for own in targets_of(armature_object) if own != armature_object]
-    found = set(_key_frames(targets, chosen=False))
-    for (path, _), curve in own_curves(armature_object).items():
-        if path.startswith(EFFECTORS_PATH):
-            found |= set((read_keys(curve, "co")["co"][:, 0] / key_time()).tolist())
-    return {round(frame) for frame in found}
+    curves = [curve for target in targets for curve in own_curves(target).values()]
+    own = own_curves(armature_object).items()
+    curves += [curve for (path, _), curve in own if path.startswith(EFFECTORS_PATH)]
+    return {round(frame) for frame in (key_frames(*curves) / key_time()).tolist()}
 
 
 def _key_frames(objects: Iterable[Object], *, chosen: bool) -> Iterator[float]:

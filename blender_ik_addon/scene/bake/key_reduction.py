@@ -170,7 +170,7 @@ class KeyReduction:
         distances, angles = np.zeros((2, len(grid), len(self._joints)))
         for row, time in enumerate(grid.tolist()):
             go_to_frame(scene, time)
-            shown = rig.seen(armature_object, depsgraph).armature_from_joint[self._joints]
+            shown = rig.shown(armature_object, depsgraph)[self._joints]
             places = (shown[:, :3, :3] @ self._points[..., None])[..., 0] + shown[:, :3, 3]
             distances[row] = np.linalg.norm(places - self._reduction.places[row], axis=-1) * self._scale
             axes = shown[:, :3, :3] / np.linalg.norm(shown[:, :3, :3], axis=-2, keepdims=True)

@@ -16,7 +16,7 @@ from ..armature.restoring import go_to_frame, played_restored
 from ..live.following import held
 from ..reports import listed
 from ..rig.reports import BakeReport, Measured, measured_status
-from ..rig.rig import RawFrame, Rig, Seen
+from ..rig.rig import RawFrame, Rig
 from ..rig.states import held_for_bake
 from .frames import frames_of
 from .job import AT_ONCE
@@ -55,16 +55,15 @@ def measure(
         undo.enter_context(held(armature_object))  # live mode would pose what is measured
         undo.enter_context(played_restored(armature_object))
         undo.callback(MeshesLeftOut.of(view_layer, len(numbers)).show)
-        raws, seen = list[RawFrame](), list[Seen]()
+        raws = list[RawFrame]()
         for row, frame in enumerate(numbers):
             go_to_frame(scene, frame)
             raws.append(rig.read_raw(armature_object, view_layer.depsgraph))
-            seen.append(rig.seen(armature_object, view_layer.depsgraph))
             if len(raws) == AT_ONCE or frame == numbers[-1]:
                 read = rig.frames_of(raws)
                 influences.append(read.influences)
-                parts += rig.measure_frames(read, seen, within)
-                raws, seen = [], []
+                parts += rig.measure_frames(read, [raw.seen for raw in raws], within)
+                raws = []
             if progress is not None:
                 progress((row + 1) / len(numbers))
     influence = np.concatenate(influences)

@@ -11,7 +11,7 @@ from bpy.types import Object
 from ...core.arrays import FloatArray
 from ...core.character.preferences import natural_pose
 from ...core.model.rotation import euler_from_matrix_near, nearest_euler
-from ..animation.fcurves import bone_path, own_curves, rotation_channel
+from ..animation.fcurves import bone_path, key_frames, own_curves, rotation_channel, sample_channels
 from ..armature.armature import read_armature
 from ..armature.limits import BoneLimits, joint_entries, limits_of, own_limits, store_limits
 from ..armature.poses import read_pose, write_pose
@@ -105,17 +105,12 @@ def widen_to_action(armature_object: Object, bones: Iterable[str]) -> tuple[str,
     for name in bones:
         bone = pose_bones[name]
         path, width = rotation_channel(bone.rotation_mode)
-        keyed = {index: curves.get((bone_path(name, path), index)) for index in range(width)}
-        frames = sorted({point.co[0] for curve in keyed.values() if curve for point in curve.keyframe_points})
-        if not frames:
+        channels = [(bone_path(name, path), index) for index in range(width)]
+        frames = np.unique(key_frames(*(curves[channel] for channel in channels if channel in curves)))
+        if not len(frames):
             continue
-        still = getattr(bone, path)
-        values = [
-            [curve.evaluate(frame) if curve else still[index] for index, curve in keyed.items()]
-            for frame in frames
-        ]
         own, order = limits_of(bone, entries[name]), int(skeleton.orders[skeleton.index(name)])
-        turns = rotations_of(np.array(values), bone.rotation_mode)
+        turns = rotations_of(sample_channels(armature_object, channels, frames), bone.rotation_mode)
         angles = euler_from_matrix_near(turns, order, _middle(own))
         lower, upper = angles.min(axis=0) - WITHIN, angles.max(axis=0) + WITHIN
         if (lower < own.lower - WITHIN).any() or (upper > own.upper + WITHIN).any():

@@ -34,6 +34,7 @@ from ..animation.fcurves import (
     action_curves,
     check_keyable,
     is_locked,
+    key_frames,
     new_action,
     own_channelbag,
     own_curves,
@@ -45,7 +46,6 @@ from ..animation.fcurves import (
 from ..armature.armature import read_armature
 from ..armature.restoring import made_removed_on_error, played_restored, show_keys
 from ..armature.role_table import read_character, rotation_in
-from ..armature.rotation_modes import rotations_in
 from ..bake.frames import CONTACTS, checked_frames
 from ..effectors.effectors import check_present, label_of
 from ..effectors.transforms import rotations_of, world_from_basis
@@ -55,7 +55,7 @@ from ..live.following import held
 from ..properties.settings import effector_path, settings_of
 from ..reports import in_a_row
 from ..rig.keying import GROUP
-from .snapping import able_targets, channels_that_count, put_back_on_error
+from .snapping import able_targets, channels_that_count, put_back_on_error, target_keys
 
 MOVED: Final = 1e-5
 """Difference [m, rad] from its path by which a target gets keys: single precision has less."""
@@ -213,8 +213,8 @@ class ContactsJob(Job[ContactReport]):
     def _keyed_range(self, armature_object: Object) -> range:
         """Frames from the first key of the targets to the last."""
         entries: Any = settings_of(armature_object).effectors
-        curves = [curve for row in self._rows for curve in own_curves(entries[row].target).values()]
-        keys = np.concatenate([read_keys(curve, "co")["co"][:, 0] for curve in curves])
+        targets = [entries[row].target for row in self._rows]
+        keys = key_frames(*(curve for target in targets for curve in own_curves(target).values()))
         return range(round(float(keys.min())), round(float(keys.max())) + 1)
 
     # The work
@@ -427,11 +427,10 @@ class _Paths:
             return 0
         path = self.unlocked(armature_object, row)
         within = slice(int(changed[0]), int(changed[-1]) + 1)
-        columns = self._channels(entry, row, track, within)
-        keys = [
-            ChannelKeys(*channel, values, GROUP)
-            for channel, values in zip(_channels_of(target), columns.T, strict=False)
-        ]
+        above, carrier = np.stack(self._above[row])[within], np.stack(self._carrier[row])[within]
+        turns = carrier[:, :3, :3] @ track.turns[within] if channels_that_count(entry)[1] else None
+        near = self._own[row][within.start][3:]
+        keys = target_keys(target, above, points_of(carrier, track.places[within]), turns, near)
         first, last = _range_of(entry.contact_path) if _is_as_locked(entry) else (np.inf, -np.inf)
         if self._frames[0] < first or self._frames[-1] > last:
             before = entry.contact_path
@@ -445,16 +444,6 @@ class _Paths:
         written = write_keys(target, self._frames[within], keys).keys
         entry.contact_keys = _digest(target)
         return written
-
-    def _channels(self, entry: Any, row: int, track: Track, frames: slice) -> FloatArray:
-        """Location, and rotation where it counts, of a target on a track in some of the frames."""
-        above, carrier = np.stack(self._above[row])[frames], np.stack(self._carrier[row])[frames]
-        places = points_of(np.linalg.inv(above).astype(np.float64), points_of(carrier, track.places[frames]))
-        if not channels_that_count(entry)[1]:
-            return places
-        turns = np.swapaxes(rotation_in(above), -1, -2) @ carrier[:, :3, :3] @ track.turns[frames]
-        near = self._own[row][frames.start][3:]
-        return np.concatenate([places, rotations_in(entry.target.rotation_mode, turns, near)], axis=1)
 
 
 def _paths_of(target: Object) -> tuple[str, str]:

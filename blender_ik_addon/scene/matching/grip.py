@@ -12,19 +12,17 @@ from ...core import IKError
 from ...core.arrays import FloatArray
 from ...core.messages import Message
 from ..animation.dependence import check_independence, dependence
-from ..animation.fcurves import own_curves, property_keys, read_keys, rotation_channel, write_keys
+from ..animation.fcurves import key_frames, own_curves, rotation_channel, write_keys
 from ..armature.restoring import played_restored
 from ..armature.role_table import rotation_in
-from ..armature.rotation_modes import rotations_in
 from ..effectors.effectors import check_present, label_of, target_of
 from ..effectors.entries import keep_orientation
 from ..effectors.transforms import rides, set_rotation
 from ..live.following import held
 from ..properties.settings import settings_of
 from ..reports import number_of_targets
-from ..rig.keying import GROUP
 from .corrections import has_corrections
-from .snapping import MatchReport, able_targets, put_back_on_error
+from .snapping import MatchReport, able_targets, put_back_on_error, target_keys
 
 
 def hold_prop(armature_object: Object, prop: Object, effectors: Sequence[int]) -> MatchReport:
@@ -109,7 +107,7 @@ def _keyed_frames(target: Any) -> list[int]:
     """Whole frames from the first to the last key of a target; none where it has none."""
     paths = ("location", rotation_channel(target.rotation_mode)[0])
     curves = [curve for (path, _), curve in own_curves(target).items() if path in paths]
-    frames = np.concatenate([np.zeros(0), *(read_keys(curve, "co")["co"][:, 0] for curve in curves)])
+    frames = key_frames(*curves)
     return list(range(round(frames.min()), round(frames.max()) + 1)) if len(frames) else []
 
 
@@ -148,15 +146,12 @@ def _sampled(
 def _carry(target: Any, carrier: Any, frames: Sequence[int], found: Sequence[FloatArray]) -> None:
     """Parent a target to what carries it, with keys (F) for where it is against that, (F, 4, 4)."""
     matrices = np.stack(found)
-    path, _ = rotation_channel(target.rotation_mode)
-    turns = rotation_in(matrices)
-    present = np.array(getattr(target, path), dtype=np.float64)
-    values = {"location": matrices[:, :3, 3], path: rotations_in(target.rotation_mode, turns, present)}
+    places, turns = matrices[:, :3, 3], rotation_in(matrices)
     if frames:
-        keys = [key for name, own in values.items() for key in property_keys(name, own, GROUP)]
+        keys = target_keys(target, np.broadcast_to(np.eye(4), matrices.shape), places, turns)
         write_keys(target, np.array(frames, dtype=np.float64), keys)
     target.parent, target.parent_type = carrier, 'OBJECT'
     target.matrix_parent_inverse = np.eye(4).tolist()
     row = int(np.abs(np.array(frames or [0]) - bpy.context.scene.frame_current).argmin())
-    target.location = values["location"][row].tolist()
+    target.location = places[row].tolist()
     set_rotation(target, turns[row])

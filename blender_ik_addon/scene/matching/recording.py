@@ -21,16 +21,13 @@ from ...core.messages import Message, counted
 from ..animation.fcurves import (
     ChannelKeys,
     bone_keys,
+    key_frames,
     new_action,
     own_curves,
-    property_keys,
-    read_keys,
     rotation_channel,
     write_keys,
 )
 from ..armature.restoring import made_removed_on_error, played_restored, show_keys
-from ..armature.role_table import rotation_in
-from ..armature.rotation_modes import rotations_in
 from ..bake.frames import checked_frames
 from ..character.setup import setup_character
 from ..effectors.effectors import check_bone, check_present, label_of, target_of
@@ -43,9 +40,8 @@ from ..kinds.kinds import KINDS
 from ..live.following import held
 from ..properties.settings import settings_of
 from ..reports import listed
-from ..rig.keying import GROUP
 from .corrections import has_corrections, remove_corrections
-from .snapping import MatchReport, able_targets, put_back_on_error
+from .snapping import MatchReport, able_targets, put_back_on_error, target_keys
 
 HIPS: Final = "hips"
 """Part of the body that gets a target although it only follows."""
@@ -199,8 +195,7 @@ class TargetsJob(Job[MatchReport]):
 
     def _notes(self, armature_object: Object, rows: Sequence[int]) -> tuple[str, ...]:
         """What is not as the clip has it."""
-        curves = own_curves(armature_object).values()
-        frames = np.concatenate([np.zeros(0), *(read_keys(curve, "co")["co"][:, 0] for curve in curves)])
+        frames = key_frames(*own_curves(armature_object).values())
         between = np.abs(frames - np.round(frames)) > 0.01
         if not between.any():
             return ()
@@ -294,11 +289,5 @@ class _Samples:
     def keys(self, armature_object: Object, row: int) -> list[ChannelKeys]:
         """The keys of the target of an effector: at its bone, turned as its bone."""
         entry: Any = settings_of(armature_object).effectors[row]
-        target, world, above = entry.target, np.stack(self._world[row]), np.stack(self._above[row])
-        places = points_of(np.linalg.inv(above).astype(np.float64), points_of(world, entry.point))
-        path, _ = rotation_channel(target.rotation_mode)
-        present = np.array(getattr(target, path), dtype=np.float64)
-        turns = rotations_in(
-            target.rotation_mode, np.swapaxes(rotation_in(above), -1, -2) @ orientations(world), present
-        )
-        return [*property_keys("location", places, GROUP), *property_keys(path, turns, GROUP)]
+        world, above = np.stack(self._world[row]), np.stack(self._above[row])
+        return target_keys(entry.target, above, points_of(world, entry.point), orientations(world))

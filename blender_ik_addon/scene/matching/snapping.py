@@ -19,6 +19,7 @@ from ...core.arrays import FloatArray
 from ...core.messages import Joined, Message, counted, sentences
 from ..animation.fcurves import (
     OWN_CHANNELS,
+    ChannelKeys,
     check_keyable,
     driven_channels,
     is_locked,
@@ -36,12 +37,15 @@ from ..armature.restoring import (
     set_up_restored_on_error,
     undone_on_error,
 )
+from ..armature.role_table import rotation_in
+from ..armature.rotation_modes import rotations_in
 from ..bake.frames import checked_frames
 from ..character.preferring import beyond_limits, prefer_present_pose
 from ..effectors.effectors import check_present, label_of, lacks_target, present_state, target_of
 from ..effectors.entries import entry_at, match_target
 from ..effectors.feet import is_rolling
 from ..effectors.transforms import depth, rotation_of, set_rotation
+from ..kinds.frame_data import points_of
 from ..kinds.kinds import KINDS
 from ..live.following import held
 from ..properties.effector_properties import FOOT_ANGLES
@@ -355,6 +359,28 @@ def _key_frames(armature_object: Object, rows: Sequence[int], frames: Sequence[i
             write_keys(target, np.array(frames, dtype=np.float64), keys)
         if scene.frame_current + scene.frame_subframe in frames:
             scene.frame_set(scene.frame_current, subframe=scene.frame_subframe)
+
+
+def target_keys(
+    target: Any,
+    above: FloatArray,
+    places: FloatArray,
+    turns: FloatArray | None,
+    near: FloatArray | None = None,
+) -> list[ChannelKeys]:
+    """Return the keys of a target that is at places (F, 3) [m] and turned so, (F, 3, 3); None: not keyed.
+
+    Args:
+        above: What its own channels are added to in these frames, (F, 4, 4) [m].
+        near: Rotation channels that those of the first frame are nearest to; the present ones by default.
+    """
+    keys = [*property_keys("location", points_of(np.linalg.inv(above).astype(np.float64), places), GROUP)]
+    if turns is not None:
+        path, _ = rotation_channel(target.rotation_mode)
+        near = np.array(getattr(target, path), dtype=np.float64) if near is None else near
+        own = rotations_in(target.rotation_mode, np.swapaxes(rotation_in(above), -1, -2) @ turns, near)
+        keys += property_keys(path, own, GROUP)
+    return keys
 
 
 @contextmanager

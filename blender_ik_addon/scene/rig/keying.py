@@ -22,8 +22,8 @@ from ..animation.fcurves import (
     animated_channels,
     bone_path,
     is_locked,
+    key_frames,
     own_curves,
-    read_keys,
     rotation_channel,
 )
 from ..animation.own_keys import note_own_keys
@@ -188,7 +188,7 @@ def _key_before(target: Object, path: str) -> list[float]:
     values: list[float] = []
     for index in range(len(getattr(target, path))):
         curve = curves.get((path, index))
-        keyed = read_keys(curve, "co")["co"][:, 0] if curve else np.zeros(0)
+        keyed = key_frames(curve) if curve else np.zeros(0)
         if curve is None or not (keyed < frame).any():
             return []
         values.append(curve.evaluate(float(keyed[keyed < frame].max())))

@@ -41,25 +41,6 @@ REASONS_TOLD: Final = 3
 
 
 @dataclass(frozen=True)
-class RawFrame:
-    """One frame as Blender has it."""
-
-    pose: RawPose
-    armature_from_joint: FloatArray
-    """Bones as they are shown, (n, 4, 4) [m]."""
-    world_from_armature: FloatArray
-    """(4, 4) [m]."""
-    world_from_target: FloatArray
-    """(T, 4, 4) [m], as by `world_from_targets`."""
-    influences: FloatArray
-    """(E,) [1]."""
-    lengths: FloatArray
-    """(E,) [m]."""
-    recorded: FloatArray | None = None
-    """Channels of the recorded motion, (n, 6); None without one."""
-
-
-@dataclass(frozen=True)
 class Seen:
     """Where Blender shows bones and targets in one frame."""
 
@@ -75,6 +56,20 @@ class Seen:
     """`armature_from_joint` with these controls where the mesh is."""
     pose: RawPose | None
     """Where an effector is about channels."""
+
+
+@dataclass(frozen=True)
+class RawFrame:
+    """One frame as Blender has it, with all that a solve needs."""
+
+    seen: Seen
+    pose: RawPose
+    influences: FloatArray
+    """(E,) [1]."""
+    lengths: FloatArray
+    """(E,) [m]."""
+    recorded: FloatArray | None
+    """Channels of the recorded motion, (n, 6); None without one."""
 
 
 @dataclass(frozen=True)
@@ -159,23 +154,15 @@ class Rig:
 
     def read_raw(self, armature_object: Object, depsgraph: Depsgraph, entries: Any = None) -> RawFrame:
         """Read all that `read_frame` needs of the depsgraph's frame (entries: as `world_from_targets`)."""
-        posed = armature_object.evaluated_get(depsgraph)
-        matrix, _ = world_from_armature(posed)
-        influences, lengths = read_amounts(armature_object, self.effectors, depsgraph, entries)
-        pose = RawPose.read(armature_object, self.armature, depsgraph=depsgraph, bones=self._posed_bones)
+        seen = self.seen(armature_object, depsgraph, entries)
+        amounts = read_amounts(armature_object, self.effectors, depsgraph, entries)
+        bones = self._posed_bones
+        pose = seen.pose or RawPose.read(armature_object, self.armature, depsgraph=depsgraph, bones=bones)
         scene: Any = depsgraph.scene
         recorded = None
         if self.prefers:
             recorded = recorded_channels(armature_object, self.armature, scene.frame_current_final)
-        return RawFrame(
-            pose=pose,
-            armature_from_joint=pose.shown if len(pose.shown) else evaluated_matrices(posed, self.armature),
-            world_from_armature=matrix,
-            world_from_target=world_from_targets(armature_object, self.effectors, depsgraph, entries),
-            influences=influences,
-            lengths=lengths,
-            recorded=recorded,
-        )
+        return RawFrame(seen, pose, *amounts, recorded)
 
     def frames_of(self, raws: Sequence[RawFrame], but: frozenset[str] = frozenset()) -> FrameData:
         """Return frames that were read as data (but: as `read_frame`)."""
@@ -183,20 +170,21 @@ class Rig:
         if but:
             bones = (frozenset(self.armature.skeleton.names) if bones is None else bones) - but
 
-        def stacked(name: str) -> FloatArray:
-            return np.stack([getattr(raw, name) for raw in raws])
+        def stacked(owners: Sequence[RawFrame | Seen], name: str) -> FloatArray:
+            return np.stack([getattr(own, name) for own in owners])
 
-        matrices = stacked("world_from_armature")
+        shown = [raw.seen for raw in raws]
+        matrices = stacked(shown, "world_from_armature")
         return FrameData(
             skeleton=self.armature.skeleton,
             pose=poses_of(self.armature, [raw.pose for raw in raws], bones=bones),
             world_from_armature=matrices,
-            world_from_joint=matrices[:, None] @ stacked("armature_from_joint"),
-            world_from_target=stacked("world_from_target"),
-            influences=stacked("influences"),
-            lengths=stacked("lengths"),
+            world_from_joint=matrices[:, None] @ stacked(shown, "armature_from_joint"),
+            world_from_target=stacked(shown, "world_from_target"),
+            influences=stacked(raws, "influences"),
+            lengths=stacked(raws, "lengths"),
             body=self.body,
-            recorded=None if raws[0].recorded is None else stacked("recorded"),
+            recorded=None if raws[0].recorded is None else stacked(raws, "recorded"),
         )
 
     @cached_property
@@ -268,15 +256,16 @@ class Rig:
         seen = self.seen(armature_object, depsgraph)
         return self.measure_frames(before, [seen], self.tolerances(armature_object))[0]
 
-    def seen(self, armature_object: Object, depsgraph: Depsgraph) -> Seen:
-        """Read where bones and targets are at the depsgraph's frame."""
+    def seen(self, armature_object: Object, depsgraph: Depsgraph, entries: Any = None) -> Seen:
+        """Read where bones and targets are at the depsgraph's frame (entries: as `world_from_targets`)."""
         posed = armature_object.evaluated_get(depsgraph)
-        bones = self.shown(armature_object, depsgraph)
+        matrix, _ = world_from_armature(posed)
+        bones = evaluated_matrices(posed, self.armature)
         asks_channels = any(effector.kind == 'STAY' for effector in self.effectors)
         return Seen(
             bones,
-            np.array(posed.matrix_world),
-            world_from_targets(armature_object, self.effectors, depsgraph),
+            matrix,
+            world_from_targets(armature_object, self.effectors, depsgraph, entries),
             *self._astray(posed, bones),
             RawPose.read(armature_object, self.armature, depsgraph=depsgraph) if asks_channels else None,
         )

@@ -28,6 +28,7 @@ from ..animation.fcurves import (
     Channel,
     bone_path,
     driven_channels,
+    key_frames,
     nla_strips,
     own_curves,
 )
@@ -522,9 +523,7 @@ def _structure(armature_object: Object) -> tuple[Any, ...]:
 
 def _frames_of(curve: Any) -> list[int]:
     """Whole frames of the scene nearest to the keys of a curve."""
-    points = np.empty((len(curve.keyframe_points), 2), dtype=np.float32)
-    curve.keyframe_points.foreach_get("co", points.reshape(-1))
-    return np.round(points[:, 0] / key_time()).astype(np.int64).tolist()
+    return np.round(key_frames(curve) / key_time()).astype(np.int64).tolist()
 
 
 def _in_strips(obj: Any) -> Iterator[Channel]:
