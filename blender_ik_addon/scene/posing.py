@@ -28,8 +28,7 @@ from .armature.poses import evaluated_matrices, write_pose
 from .armature.restoring import PoseSnapshot, set_up_restored_on_error, undone_on_error
 from .armature.role_table import recognise_roles
 from .bake.frames import bake_range, contact_borders
-from .bake.job import BakeJob
-from .bake.measuring import measure
+from .bake.job import BakeJob, measure
 from .bake.options import BakeChoices, BakeOptions
 from .bake.together import BakeJobs
 from .character.feet import roll_feet

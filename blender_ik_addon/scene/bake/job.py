@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A bake in small steps, which can be cancelled at any of them."""
+"""A bake in small steps, which can be cancelled at any of them; and frames that are measured as they play."""
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -27,6 +27,7 @@ from ..armature.restoring import (
     ValuesSnapshot,
     block_with_uid,
     go_to_frame,
+    played_restored,
     restore_frame,
     settings_restored_on_error,
 )
@@ -36,7 +37,7 @@ from ..kinds.kinds import Effector, Plan
 from ..live.driven_bones import Passes
 from ..live.following import held
 from ..properties.settings import settings_of
-from ..reports import BETWEEN, SMOOTHNESS, Smoothed, notes_on_amounts, notes_on_branches
+from ..reports import BETWEEN, SMOOTHNESS, Smoothed, listed, notes_on_amounts, notes_on_branches
 from ..rig.reports import (
     BakeReport,
     Measured,
@@ -62,7 +63,7 @@ from .bones import (
     unmute_constraints,
 )
 from .destinations import Destination
-from .frames import solved_and_keyed
+from .frames import frames_of, solved_and_keyed
 from .key_reduction import TRIES, KeyReduction
 from .loops import Loop, check_loop, repeating
 from .meshes import MeshesLeftOut
@@ -157,6 +158,8 @@ class BakeJob(Job[BakeReport]):
         """Channels that were written last."""
         self._keyed: tuple[Channel, ...] = ()
         """Channels that move with the new keys from now on: empty until the bake has succeeded."""
+        self._played: list[Measured] = []
+        """How the own frames were measured last, (F,)."""
         self._held = ExitStack()
         """Holds live mode."""
         self._kept: tuple[Callable[[], object], ...] = ()
@@ -165,6 +168,12 @@ class BakeJob(Job[BakeReport]):
 
     targets: FloatArray
     """Matrices of the targets that were solved for, (F, T, 4, 4) [m]; there when the frames are read."""
+    _passes: Passes
+    """There when the frames are read."""
+    _solved: "_Solved"
+    """All frames as solved last."""
+    _result: WriteResult
+    """What was written, of several passes by the first."""
 
     @property
     def effectors(self) -> tuple[Effector, ...]:
@@ -218,7 +227,7 @@ class BakeJob(Job[BakeReport]):
         self.targets = frames[own].world_from_target
         times = np.array(numbers, dtype=np.float64) * self._frame_time
         span = KNOWN * settings_of(self._object()).smoothness
-        passes = Passes(rig, frames, own, times[own], span)
+        self._passes = Passes(rig, frames, own, times[own], span)
         loop = None
         if options.loop:
             loop = Loop.of(rig, frames, self.solved, rig.tolerances(self._object()))
@@ -229,47 +238,36 @@ class BakeJob(Job[BakeReport]):
         self._to.open(self._object())
         keyed, notes = np.searchsorted(self.solved, self.frames), loop.notes if loop else ()
         is_last = self._is_dense and not (options.fewest or options.clear_constraints)
-        steps = self._solve(passes, times, own, loop)
-        solved, played, written = yield from _within(steps, 1.0 / 3.0, 1.0 if is_last else 0.5)
+        yield from _within(self._solve(times, own, loop), 1.0 / 3.0, 1.0 if is_last else 0.5)
         done = 1.0 if is_last else 2.0 / 3.0
-        if options.clear_constraints and self._clear_constraints(solved, passes) and self._is_dense:
+        if options.clear_constraints and self._clear_constraints() and self._is_dense:
             self._to.clear()
-            written = self._write(solved, keyed)
+            self._result = self._write(keyed)
             if not options.fewest:
-                played = yield from _within(self._play(solved, passes), done, 1.0)
+                yield from _within(self._play(), done, 1.0)
         if not self._is_dense:
-            steps = self._key_some(solved, passes, keyed)
-            written, played, keyed = yield from _within(steps, done, 1.0)
+            keyed = yield from _within(self._key_some(keyed), done, 1.0)
             self.frames = tuple(self.solved[row] for row in keyed.tolist())
+        reduced: tuple[str, ...] = ()
         if options.fewest:
-            steps = self._reduce(solved, passes, frames.largest_scale)
-            written, played, reduced = yield from _within(steps, done, 1.0)
-            notes = (*notes, *written.notes, reduced)
-        else:
-            assert written is not None
-            notes = (*notes, *written.notes)
-        report = self._reported(solved, passes, played, keyed, numbers, frames[own], written, notes)
+            reduced = yield from _within(self._reduce(frames.largest_scale), done, 1.0)
+        report = self._reported(keyed, numbers, frames[own], (*notes, *self._result.notes, *reduced))
         self._end(report)
         return report
 
-    def _solve(
-        self, passes: Passes, times: FloatArray, own: slice, loop: Loop | None
-    ) -> Generator[float, None, tuple["_Solved", list[Measured], WriteResult | None]]:
+    def _solve(self, times: FloatArray, own: slice, loop: Loop | None) -> Generator[float, None, None]:
         """Solve all frames, at times (F,) [s], until driven bones rest; gives the part done.
 
         Where all frames get keys, or bones must be seen to rest, they are written and played each time.
-
-        Returns:
-            The frames as solved last, how they were measured, and what was written first.
         """
-        rig, first = self._rig, None
+        rig, passes, first = self._rig, self._passes, True
         writes = self._is_dense or passes.repeats
         plays = passes.repeats or (self._is_dense and not self.options.fewest)
         done = 0.0
         while True:
             # How many passes there are is not known: each is half of what is left.
             part = (1.0 - done) * (0.5 if passes.repeats else 1.0)
-            solved, played = _Solved(rig, passes, own, loop), list[Measured]()
+            self._solved = solved = _Solved(rig, passes, own, loop)
             options = rig.solver_options(self._object(), passes.frames.largest_scale)
             for step in solved.solve(times, options):
                 yield done + part * step * (0.5 if plays else 1.0)
@@ -280,36 +278,30 @@ class BakeJob(Job[BakeReport]):
                     name=self._name,
                 )
             if writes:
-                written = self._write(solved, np.arange(len(self.solved)))
-                first = first or written
+                written = self._write(np.arange(len(self.solved)))
+                self._result = written if first else self._result
             if plays:
                 left = 1.0 - done - 0.5 * part
-                played = yield from _within(self._play(solved, passes), 1.0 - left, 0.5 * part / left)
+                yield from _within(self._play(), 1.0 - left, 0.5 * part / left)
             if passes.rest(rig.tolerances(self._object())):
-                return solved, played, first
+                return
             passes.again(solved.channels)
-            done += part
+            done, first = done + part, False
 
-    def _key_some(
-        self, solved: "_Solved", passes: Passes, begun: IntArray
-    ) -> Generator[float, None, tuple[WriteResult, list[Measured], IntArray]]:
+    def _key_some(self, begun: IntArray) -> Generator[float, None, IntArray]:
         """Key some own frames and, with *At Targets' Keys*, more where it needs them; gives the part done.
 
-        Args:
-            begun: Which are keyed in any case, counted from the first.
-
-        Returns:
-            What was written, how all own frames are measured, and which of them have keys.
+        `begun` are keyed in any case, counted from the first. Returns all that have keys.
         """
         keyed, done = begun, 0.0
         while True:
             part = 0.5 if self._at_keys else 1.0
             self._to.clear()
-            written = self._write(solved, keyed, ~np.isin(keyed, begun))
-            played = yield from _within(self._play(solved, passes), done, part)
-            more = self._needed(solved, played, keyed) if self._at_keys else keyed[:0]
+            self._result = self._write(keyed, ~np.isin(keyed, begun))
+            yield from _within(self._play(), done, part)
+            more = self._needed(keyed) if self._at_keys else keyed[:0]
             if not len(more):
-                return written, played, keyed
+                return keyed
             keyed = np.union1d(keyed, more)
             done += part * (1.0 - done)
 
@@ -385,26 +377,17 @@ class BakeJob(Job[BakeReport]):
         return FrameData.joined(parts).as_recorded()
 
     def _reported(
-        self,
-        solved: "_Solved",
-        passes: Passes,
-        played: Sequence[Measured],
-        keyed: IntArray,
-        numbers: Sequence[float],
-        read: FrameData,
-        written: WriteResult,
-        notes: Sequence[str],
+        self, keyed: IntArray, numbers: Sequence[float], read: FrameData, notes: Sequence[str]
     ) -> BakeReport:
         """Report of what was written and played.
 
         Args:
-            played: What was measured in the own frames, (F,).
-            keyed: Which of them have keys, counted from the first.
+            keyed: Which of the own frames have keys, counted from the first.
             numbers: Frames of the scene that were solved, those beside the own ones included.
             read: The own frames as they were read, (F,).
             notes: What else is to be said of these.
         """
-        armature_object, rig = self._object(), self._rig
+        armature_object, rig, solved, played = self._object(), self._rig, self._solved, self._played
         clamped = rig.notes_on_limits(read)
         after = replace(read, pose=Pose(solved.channels[solved.own], read.pose.scale))
         within = rig.tolerances(armature_object)
@@ -423,7 +406,7 @@ class BakeJob(Job[BakeReport]):
         reasons = [""] * len(rig.effectors)
         for number, effectors in _worst_rows(within.excess(distances, angles), missed):
             row = int(keyed[number])
-            moved = zip(solved.reasons(row), passes.reasons(row, within), strict=True)
+            moved = zip(solved.reasons(row), self._passes.reasons(row, within), strict=True)
             errors = effector_errors(armature_object, rig, played[row], [why or by for why, by in moved])
             for effector in effectors:
                 reasons[effector] = errors[effector].why
@@ -456,8 +439,8 @@ class BakeJob(Job[BakeReport]):
                 *([LIVE_SHOWS] if settings.live else []),
             ),
             action=self._to.note_keys(armature_object, self._written),
-            keys=written.keys,
-            keys_replaced=written.keys_replaced,
+            keys=self._result.keys,
+            keys_replaced=self._result.keys_replaced,
             clamped=clamped,
             limits_met=not rig.notes_on_limits(after),
             smoothing=traded,
@@ -468,16 +451,16 @@ class BakeJob(Job[BakeReport]):
             rotation_errors_between=frozen(missed_between[1]),
         )
 
-    def _needed(self, solved: "_Solved", played: Sequence[Measured], keyed: IntArray) -> IntArray:
+    def _needed(self, keyed: IntArray) -> IntArray:
         """The frame between each pair of keys in which effectors are furthest from where they were solved.
 
         Those within the deviations of the settings need no key.
         """
         settings = settings_of(self._object())
         deviations = settings.bake_deviation, settings.bake_deviation_angle
-        excess = np.zeros(len(played))
-        shown = [own.distances for own in played], [own.angles for own in played]
-        for now, was, most in zip(map(np.array, shown), solved.errors, deviations, strict=True):
+        excess = np.zeros(len(self._played))
+        shown = [own.distances for own in self._played], [own.angles for own in self._played]
+        for now, was, most in zip(map(np.array, shown), self._solved.errors, deviations, strict=True):
             known = np.isfinite(now) & np.isfinite(was)
             more = np.subtract(now, was, where=known, out=np.zeros_like(now))
             excess = np.maximum(excess, more.max(axis=1, initial=0.0) / most)
@@ -493,48 +476,45 @@ class BakeJob(Job[BakeReport]):
 
     def _write(
         self,
-        solved: "_Solved",
         rows: IntArray,
         breakdowns: BoolArray | None = None,
+        keys: Sequence[ChannelKeys] | None = None,
     ) -> WriteResult:
         """Key some of the own frames; what plays between them is smooth.
 
         Args:
             rows: Which, counted from the first.
             breakdowns: Which of these keys are breakdowns; none by default.
+            keys: What to key, by default as solved.
         """
-        return self._written_as(self._channel_keys(solved), rows, breakdowns)
-
-    def _channel_keys(self, solved: "_Solved") -> list[ChannelKeys]:
-        """What to key of all own frames."""
-        # Rotations are continuous over all frames, also where a bone turns far from one key to the next.
-        channels, joints = solved.channels[solved.own], sorted(solved.joints)
-        keys = list(channel_values(self._rig.armature, channels, joints, present=self._present))
-        keys += self._in_place
-        return repeating(keys) if self.options.loop else keys
-
-    def _written_as(
-        self, keys: Sequence[ChannelKeys], rows: IntArray, breakdowns: BoolArray | None = None
-    ) -> WriteResult:
+        keys = self._channel_keys() if keys is None else keys
         written = self._to.write(self._object(), keys, rows, breakdowns)
         if not written.keys:
             raise IKError("nothing could be keyed: {reasons}", reasons=Joined("; ", written.notes))
         self._written = tuple(own.channel for own in keys if own.channel not in written.skipped)
         return written
 
-    def _clear_constraints(self, solved: "_Solved", passes: Passes) -> bool:
+    def _channel_keys(self) -> list[ChannelKeys]:
+        """What to key of all own frames, as solved."""
+        # Rotations are continuous over all frames, also where a bone turns far from one key to the next.
+        channels, joints = self._solved.channels[self._solved.own], sorted(self._solved.joints)
+        keys = list(channel_values(self._rig.armature, channels, joints, present=self._present))
+        keys += self._in_place
+        return repeating(keys) if self.options.loop else keys
+
+    def _clear_constraints(self) -> bool:
         """Mute the constraints of the bones that are keyed; bones that they posed get keys in their place.
 
         Returns:
             Whether there are any.
         """
-        armature_object, joints = self._object(), self._constrained
+        armature_object, joints, solved = self._object(), self._constrained, self._solved
         names = self._names(solved.joints | set(joints.tolist()))
         self._cleared = constraints_on(armature_object, names)
         if not self._cleared:
             return False
         if len(joints):
-            own, scale = passes.shown(joints)
+            own, scale = self._passes.shown(joints)
             channels = solved.channels[solved.own].copy()
             channels[:, joints] = own
             self._in_place = keys_where_shown(armature_object, self._keyable, joints, channels, scale)
@@ -542,18 +522,16 @@ class BakeJob(Job[BakeReport]):
         self._undo.callback(unmute_constraints, self._uid, muted)
         return True
 
-    def _reduce(
-        self, solved: "_Solved", passes: Passes, scale: float
-    ) -> Generator[float, None, tuple[WriteResult, list[Measured], str]]:
+    def _reduce(self, scale: float) -> Generator[float, None, tuple[str]]:
         """Write the fewest keys in place of those that were written, and measure; gives the part done.
 
-        Returns:
-            What was written, how all own frames are measured, and a note on the keys.
+        `scale` is that of world metres to one armature unit. Returns a note on the keys.
         """
+        solved, own = self._solved, self._solved.own
         settings, frames = settings_of(self._object()), np.array(self.solved, dtype=np.float64)
-        keys = [own for own in self._channel_keys(solved) if own.channel in self._written]
-        scales = [own for own in keys if own.data_path.endswith(".scale")]
-        pose = passes.frames.pose[solved.own].with_channels(solved.channels[solved.own])
+        keys = [key for key in self._channel_keys() if key.channel in self._written]
+        scales = [key for key in keys if key.data_path.endswith(".scale")]
+        pose = self._passes.frames.pose[own].with_channels(solved.channels[own])
         deviation = settings.bake_deviation, settings.bake_deviation_angle
         reduction = KeyReduction(
             self._object(), self._rig, keys, pose, self.solved, deviation, scale, self._to
@@ -564,35 +542,35 @@ class BakeJob(Job[BakeReport]):
             steps = reduction.reduce(self._fewest)
             fewest = yield from _within(steps, done, 0.25)
             self._to.clear()
-            written = self._written_as((*fewest, *scales), np.arange(len(frames)))
+            self._result = self._write(np.arange(len(frames)), keys=(*fewest, *scales))
             steps = reduction.measure(self._object(), self._rig)
             found = yield from _within(steps, done + 0.25 * (1.0 - done), 0.25)
             done += 0.5 * (1.0 - done)
             if not reduction.exceeds(found) or number == TRIES - 1:
                 break
-        played = yield from _within(self._play(solved, passes), done, 1.0)
-        return written, played, found.note(reduction.dense, written.keys, frames)
+        yield from _within(self._play(), done, 1.0)
+        return (found.note(reduction.dense, self._result.keys, frames),)
 
-    def _play(self, solved: "_Solved", passes: Passes) -> Generator[float, None, list[Measured]]:
-        """Show all own frames and measure them; gives the part done and returns how each is measured."""
+    def _play(self) -> Generator[float, None, None]:
+        """Show all own frames and measure them; gives the part done."""
         depsgraph, frames = bpy.context.view_layer.depsgraph, self.solved
         played, seen = list[Measured](), list[Seen]()
         within = self._rig.tolerances(self._object())
         for row, frame in enumerate(frames):
             go_to_frame(bpy.context.scene, frame)
             seen.append(self._rig.seen(self._object(), depsgraph))
-            passes.note(row, seen[-1].armature_from_joint)
+            self._passes.note(row, seen[-1].armature_from_joint)
             if len(seen) == AT_ONCE or frame == frames[-1]:
-                start = solved.start(slice(row + 1 - len(seen), row + 1))
+                start = self._solved.start(slice(row + 1 - len(seen), row + 1))
                 played += self._rig.measure_frames(start, seen, within)
                 seen = []
             yield (row + 1) / len(frames)
         for row in self._to.eased.tolist():  # nobody asks for targets there
             for amounts in (played[row].distances, played[row].angles):
                 amounts[:] = np.nan
-        passes.compare(played, *solved.errors)
+        self._passes.compare(played, *self._solved.errors)
         self._rig.check_evaluated(self._object(), depsgraph)
-        return played
+        self._played = played
 
     def _restore(self, put_back: Callable[[Object], None]) -> None:
         if block_with_uid(bpy.data.objects, self._uid) is not None:
@@ -607,6 +585,74 @@ class BakeJob(Job[BakeReport]):
         before.restore(armature_object)
         for (path, index), value in zip(self._keyed, played, strict=True):
             armature_object.path_resolve(path)[index] = value
+
+
+def measure(
+    armature_object: Object,
+    frames: Iterable[int] | str | None = None,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> BakeReport:
+    """Play frames and measure how far each effector is from its target, as Blender shows them.
+
+    Where the influence of an effector is below 1, its goal depends on the pose that was there before the
+    solve, which nobody knows any more: it is not measured there, and a note says so.
+
+    Args:
+        frames: Increasing whole frames, or a range as of a bake; by default that in the settings.
+        progress: Called with the part done in [0, 1]; what it raises stops the work.
+
+    Returns:
+        The report of a bake that has written nothing: its action is empty.
+
+    Raises:
+        IKError: Something is missing or cannot be read.
+    """
+    scene, view_layer = bpy.context.scene, bpy.context.view_layer
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    rig = Rig.read(armature_object, depsgraph)
+    rig = replace(rig, effectors=held_for_bake(armature_object, rig.effectors, depsgraph))
+    numbers = frames_of(armature_object, frames)
+    within = rig.tolerances(armature_object)
+    parts, influences = list[Measured](), list[FloatArray]()
+    with ExitStack() as undo:
+        undo.enter_context(held(armature_object))  # live mode would pose what is measured
+        undo.enter_context(played_restored(armature_object))
+        undo.callback(MeshesLeftOut.of(view_layer, len(numbers)).show)
+        raws = list[RawFrame]()
+        for row, frame in enumerate(numbers):
+            go_to_frame(scene, frame)
+            raws.append(rig.read_raw(armature_object, view_layer.depsgraph))
+            if len(raws) == AT_ONCE or frame == numbers[-1]:
+                read = rig.frames_of(raws)
+                influences.append(read.influences)
+                parts += rig.measure_frames(read, [raw.seen for raw in raws], within)
+                raws = []
+            if progress is not None:
+                progress((row + 1) / len(numbers))
+    influence = np.concatenate(influences)
+    unknown = np.logical_and(influence < 1.0, influence > 0.0)
+    distances = np.where(unknown, np.nan, np.stack([own.distances for own in parts]))
+    angles = np.where(unknown, np.nan, np.stack([own.angles for own in parts]))
+    names = tuple(effector.name for effector in rig.effectors)
+    blended = [names[number] for number in np.flatnonzero(np.any(unknown, axis=0)).tolist()]
+    missed = np.any(within.missed(distances, angles), axis=1)
+    statuses = [measured_status(Status.SETTLED, not own) for own in missed.tolist()]
+    return BakeReport(
+        frames=numbers,
+        names=names,
+        position_errors=frozen(distances),
+        rotation_errors=frozen(angles),
+        tolerances=within,
+        statuses=tuple(statuses),
+        iterations=np.zeros(len(numbers), dtype=np.int64),
+        reasons=("",) * len(names),
+        notes=(Message("not measured where its influence is below 1: {blended}", blended=listed(blended)),)
+        if blended
+        else (),
+        kinds=tuple(effector.kind for effector in rig.effectors),
+        choices=tuple(own.taken for own in parts),
+    )
 
 
 class _Solved:
