@@ -16,6 +16,7 @@ from ..core.errors import IKError
 from ..core.messages import Joined, Message, counted, sentences
 from ..scene import posing
 from ..scene.armature.restoring import go_to_frame
+from ..scene.armature.role_table import has_only_animals
 from ..scene.effectors.effectors import (
     all_targets,
     is_led,
@@ -300,6 +301,10 @@ class POISE_OT_natural(ArmatureOperator, label="Natural Pose"):
         ('ALL', "Body", "The whole body"),
         name="Of",
     )
+
+    @classmethod
+    def lacks(cls, context: Context, armature: Object) -> str:
+        return Message("A natural pose is known of people alone") if has_only_animals(armature) else ""
 
     def act(self, context: Context, armature: Object) -> posing.Report | None:
         bones = chosen_bones(context, armature) if self.which == 'CHOSEN' else []

@@ -407,6 +407,18 @@ def heads(armature: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("body", ANIMALS)
+def test_natural_pose_is_greyed_out_for_animals_and_not_for_people(body: str):
+    assert bpy.context.view_layer.objects.active is None
+    animal(body)
+    with pytest.raises(RuntimeError, match="A natural pose is known of people alone"):
+        bpy.ops.poise.natural()
+    figure = builders.humanoid()
+    assert bpy.ops.poise.natural.poll()  # nothing is known of it yet
+    posing.setup_character(figure)
+    assert bpy.ops.poise.natural.poll()
+
+
+@pytest.mark.parametrize("body", ANIMALS)
 def test_a_solve_after_an_animal_was_set_up_moves_nothing(body: str):
     armature = animal(body)
     before = heads(armature)

@@ -28,6 +28,9 @@ from .armature import driven_bones, read_armature
 
 SIDE_NAMES: Final = {side: name for name, side in SIDES.items()}
 
+IN_PLACE_OF_ARMS: Final = frozenset({Role.SHOULDER.name, Role.WING.name, Role.FIN.name})
+"""Roles of the roots of front legs, wings and fins, where there are no arms."""
+
 
 def read_hints(armature_object: Object, skeleton: Skeleton) -> Hints:
     """Read what helps to recognise bones besides their names and places."""
@@ -78,6 +81,18 @@ def write_table(armature_object: Object, rows: Sequence[RoleRow]) -> None:
         row.side = SIDE_NAMES[given.side]
         row.confidence, row.reason = given.confidence, translated(given.reason)
     settings.active_role = min(settings.active_role, max(0, len(rows) - 1))
+
+
+def has_only_animals(armature_object: Object) -> bool:
+    """Whether no figure of the table has arms, or two legs and nothing that animals have in place of arms."""
+    roles: dict[int, list[str]] = {}
+    for row in settings_of(armature_object).roles:
+        roles.setdefault(row.figure, []).append(row.role)
+    return bool(roles) and not any(
+        Role.UPPER_ARM.name in own
+        or (1 <= own.count(Role.FOOT.name) <= 2 and IN_PLACE_OF_ARMS.isdisjoint(own))
+        for own in roles.values()
+    )
 
 
 def read_character(armature_object: Object, skeleton: Skeleton) -> tuple[Character, list[str]]:

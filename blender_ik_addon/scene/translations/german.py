@@ -9,6 +9,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "0-9 Numbers": "0-9 Zahlen",
     "A bake reports a flip of the pose if the turn of a bone changes by more than this from one frame to the next, out of proportion to the frames beside it": "Das Backen meldet einen Sprung der Pose, wenn sich die Drehung eines Knochens von einem Bild zum nächsten um mehr als dies ändert, außer Verhältnis zu den Bildern daneben",
     "A body of one density that is thicker where its bones are longer": "Ein Körper von einheitlicher Dichte, der dicker ist, wo seine Knochen länger sind",
+    "A natural pose is known of people alone": "Eine natürliche Pose ist nur von Menschen bekannt",
     "A smaller weight comes nearer to the preferred pose and takes longer": "Ein kleineres Gewicht kommt der bevorzugten Pose näher und dauert länger",
     "A strip with the name, over what else plays; it can be muted and baked again": "Ein Streifen mit dem Namen, über dem, was sonst abläuft; er kann stummgeschaltet und erneut gebacken werden",
     "A target counts as reached when the bone is turned at most this far from it": "Ein Ziel gilt als erreicht, wenn der Knochen höchstens so weit von ihm weggedreht ist",
