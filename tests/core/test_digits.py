@@ -9,7 +9,7 @@ import pytest
 from blender_ik_addon.core import Skeleton
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.character.digits import BENT, KNUCKLE, MIDDLE
-from blender_ik_addon.core.character.human import JointDefaults, joint_defaults
+from blender_ik_addon.core.character.ranges import JointDefaults, joint_defaults
 from blender_ik_addon.core.character.roles import Role, recognise
 from blender_ik_addon.core.model.rotation import EULER_ORDERS, matrix_from_euler, matrix_from_rotvec
 

@@ -191,7 +191,7 @@ def test_a_body_whose_angles_are_wound_another_way_settles_without_turning_round
 
 
 def test_a_body_on_its_way_goes_on_where_fixed_channels_change():
-    problem, start = figure(builders.humanoid)
+    problem, start = figure()
     follower, aims = Follower(problem, start, options()), targets(problem, (0.3, 0.0, 0.2))
     while not np.abs(follower.pose.channels - start.channels).any():
         assert not follower.arrive(aims).final

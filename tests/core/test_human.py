@@ -10,9 +10,10 @@ import pytest
 
 from blender_ik_addon.core import IKError, Skeleton
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.character.animals import ANIMALS
 from blender_ik_addon.core.character.digits import END, KNUCKLE, MIDDLE, THUMB, TOES
-from blender_ik_addon.core.character.human import (
+from blender_ik_addon.core.character.limit_boxes import SLACK, Movement, path_angles
+from blender_ik_addon.core.character.ranges import (
+    ANIMALS,
     ARM_ENDS,
     ARM_TWIST,
     ARM_TWIST_UNKNOWN,
@@ -30,7 +31,6 @@ from blender_ik_addon.core.character.human import (
     JointDefaults,
     joint_defaults,
 )
-from blender_ik_addon.core.character.limit_boxes import SLACK, Movement, path_angles
 from blender_ik_addon.core.character.role_edits import RoleRow, revised, rows_of
 from blender_ik_addon.core.character.roles import Bend, Body, Character, LimbKind, Role, Side, recognise
 from blender_ik_addon.core.model.rotation import (

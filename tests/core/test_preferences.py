@@ -9,8 +9,8 @@ import pytest
 from blender_ik_addon.core import Pose, Skeleton, forward_kinematics
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.character.anatomy import MIRROR, anatomical_joints
-from blender_ik_addon.core.character.human import joint_defaults
 from blender_ik_addon.core.character.preferences import natural_pose
+from blender_ik_addon.core.character.ranges import joint_defaults
 from blender_ik_addon.core.character.recorded import RECORDED
 from blender_ik_addon.core.character.roles import Body, LimbKind, Role, recognise
 from blender_ik_addon.core.model.rotation import EULER_ORDERS

@@ -15,7 +15,7 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from ...core.character.human import joint_defaults
+from ...core.character.ranges import joint_defaults
 from ...core.character.role_edits import rows_of
 from ...core.character.roles import Body, Character, Limb, LimbKind, Role, Side
 from ...core.character.roles.trunk import NO_HEAD
