@@ -17,14 +17,14 @@ HANDS_AND_FEET = ("hand.L", "hand.R", "foot.L", "foot.R")
 
 # Name, parent, place in armature space [m]. z is up, the figure looks along -y and its left is +x. Elbows and
 # knees are bent a little at rest, as those of a rig are.
-_CENTRE = (
+CENTRE = (
     ("hips", None, (0.0, 0.0, 1.0)),
     ("spine", "hips", (0.0, 0.0, 1.12)),
     ("chest", "spine", (0.0, -0.01, 1.28)),
     ("neck", "chest", (0.0, 0.02, 1.48)),
     ("head", "neck", (0.0, 0.0, 1.58)),
 )
-_LEFT = (
+LEFT = (
     ("shoulder", "chest", (0.03, 0.0, 1.43)),
     ("upper_arm", "shoulder", (0.16, 0.01, 1.42)),
     ("forearm", "upper_arm", (0.42, 0.04, 1.40)),
@@ -51,6 +51,13 @@ def tip(length: float = 1.0) -> Array:
 def planar(n: int, *, length: float = 1.0, **build: Any) -> Skeleton:
     """The chain with hinges about z: it stays in the xy plane."""
     return chain(n, length=length, free=[False] * 5 + [True], **build)
+
+
+def planar_pose(*angles: float) -> Pose:
+    """A pose of that chain by its angles [rad]."""
+    channels = np.zeros((len(angles), 6))
+    channels[:, 5] = angles
+    return Pose.from_channels(channels)
 
 
 def random_rotations(rng: np.random.Generator, n: int) -> Array:
@@ -109,12 +116,12 @@ def humanoid(*, limit: float | None = None, scale: float = 1.0, **build: Any) ->
         scale: Size of the figure [1].
         build: Fields of `Skeleton.build`.
     """
-    return figure(*(name for name, _, _ in (*_CENTRE, *_LEFT)), limit=limit, scale=scale, **build)
+    return figure(*(name for name, _, _ in (*CENTRE, *LEFT)), limit=limit, scale=scale, **build)
 
 
 def upper_body(*, limit: float | None = None, scale: float = 1.0, **build: Any) -> Skeleton:
     """The figure without shoulders and legs, 11 joints: what serves as well and costs less."""
-    centre = [name for name, _, _ in _CENTRE]
+    centre = [name for name, _, _ in CENTRE]
     return figure(*centre, "upper_arm", "forearm", "hand", limit=limit, scale=scale, **build)
 
 
@@ -136,18 +143,18 @@ def torso(*, limit: float | None = None, scale: float = 1.0) -> Skeleton:
 
 def figure(*kept: str, limit: float | None = None, scale: float = 1.0, **build: Any) -> Skeleton:
     """The figure with some of its joints, those of limbs on both sides: the others cost time."""
-    above = {name: parent for name, parent, _ in (*_CENTRE, *_LEFT)}
+    above = {name: parent for name, parent, _ in (*CENTRE, *LEFT)}
 
     def parent_of(name: str, side: str) -> str | None:
         """The nearest ancestor that is kept, with its side if it is of a limb."""
         parent = above[name]
         while parent is not None and parent not in kept:
             parent = above[parent]
-        return parent + side if parent in {name for name, _, _ in _LEFT} else parent
+        return parent + side if parent in {name for name, _, _ in LEFT} else parent
 
-    bones = [(name, parent_of(name, ""), place) for name, _, place in _CENTRE if name in kept]
+    bones = [(name, parent_of(name, ""), place) for name, _, place in CENTRE if name in kept]
     for side, sign in ((".L", 1.0), (".R", -1.0)):
-        for name, _, (x, y, z) in _LEFT:
+        for name, _, (x, y, z) in LEFT:
             if name in kept:
                 bones.append((name + side, parent_of(name, side), (sign * x, y, z)))
     names = [name for name, _, _ in bones]

@@ -18,18 +18,14 @@ from blender_ik_addon.core import (
     Task,
 )
 from blender_ik_addon.core.explain.diagnosis import diagnose
-from tests.core.builders import chain, humanoid, planar, tip
+from tests.core.builders import chain, humanoid, planar, planar_pose, tip
 
 ARM = planar(3)
 REACH = ReachPoint(joint="joint.2", point=tip(), target=np.zeros(3), axes=(True, True, False))
 
 
-def bent(*angles: float) -> Pose:
-    return Pose.from_channels(np.concatenate([np.zeros((len(angles), 5)), np.array(angles)[:, None]], axis=1))
-
-
 def test_a_straight_arm_is_said_to_be_straight() -> None:
-    found = diagnose(Problem(ARM, (REACH,)), bent(0.0, 0.0, 0.0))
+    found = diagnose(Problem(ARM, (REACH,)), planar_pose(0.0, 0.0, 0.0))
     (level,) = found.levels
     assert (level.rows, level.rank, level.left) == (2, 1, 1)
     assert np.isinf(level.condition) and level.manipulability < 1e-12
@@ -44,9 +40,9 @@ def test_a_straight_arm_is_said_to_be_straight() -> None:
 
 
 def test_an_arm_that_is_nearly_straight_is_nearly_lost_and_a_bent_one_is_not() -> None:
-    (lost,) = diagnose(Problem(ARM, (REACH,)), bent(0.1, 0.01, 0.0)).levels[0].lost
+    (lost,) = diagnose(Problem(ARM, (REACH,)), planar_pose(0.1, 0.01, 0.0)).levels[0].lost
     assert 1e-4 < lost.rate < 0.03 and "can hardly be moved along" in lost.text
-    (level,) = diagnose(Problem(ARM, (REACH,)), bent(0.1, 0.9, 0.7)).levels
+    (level,) = diagnose(Problem(ARM, (REACH,)), planar_pose(0.1, 0.9, 0.7)).levels
     assert not level.lost and level.rank == 2
     along = np.cumsum([0.1, 0.9, 0.7])
     links = np.stack([-np.cos(along), -np.sin(along)])  # each turns all from it to the tip
@@ -59,10 +55,12 @@ def test_an_arm_that_is_nearly_straight_is_nearly_lost_and_a_bent_one_is_not() -
 
 def test_what_levels_above_leave_and_what_hangs_together() -> None:
     elbow = ReachPoint(joint="joint.1", point=tip(), target=np.zeros(3), axes=(True, True, False))
-    below = diagnose(Problem(ARM, (REACH, elbow)), bent(0.3, 0.5, 0.7)).levels[0]
+    below = diagnose(Problem(ARM, (REACH, elbow)), planar_pose(0.3, 0.5, 0.7)).levels[0]
     assert (below.rank, below.rows) == (3, 4) and not below.lost
     assert below.together == (("position of joint.2", "position of joint.1"),)
-    first, second = diagnose(Problem(ARM, (REACH, replace(elbow, priority=1))), bent(0.3, 0.5, 0.7)).levels
+    first, second = diagnose(
+        Problem(ARM, (REACH, replace(elbow, priority=1))), planar_pose(0.3, 0.5, 0.7)
+    ).levels
     assert (first.left, second.rank, second.left) == (2, 2, 1)
     assert second.lines[0] == "Level 1: rank 2 of 2, 1 left by the levels above; singular"
 
@@ -70,7 +68,7 @@ def test_what_levels_above_leave_and_what_hangs_together() -> None:
 def test_what_only_says_what_is_preferred_is_below_the_levels_and_named_so() -> None:
     elbow = ReachPoint(joint="joint.1", point=tip(), target=np.zeros(3), axes=(True, True, False))
     follows = replace(elbow, priority=10**6, softness=0.1, preference=True)
-    levels = diagnose(Problem(ARM, (REACH, follows)), bent(0.3, 0.5, 0.7)).levels
+    levels = diagnose(Problem(ARM, (REACH, follows)), planar_pose(0.3, 0.5, 0.7)).levels
     assert [level.preferred for level in levels] == [False, True]
     assert levels[1].lines[0] == "What follows: rank 2 of 2, 1 left by the levels above; singular"
 
@@ -79,7 +77,7 @@ def test_what_each_effector_has_lost_by_itself_is_no_matter_of_both() -> None:
     elbow = ReachPoint(joint="joint.1", point=tip(), target=np.zeros(3), axes=(True, True, False))
     # Straight in any direction: numerically what is lost to one and to the other is then mixed somewhere.
     for angle in np.linspace(0.1, 3.0, 12):
-        (level,) = diagnose(Problem(ARM, (REACH, elbow)), bent(float(angle), 0.0, 0.0)).levels
+        (level,) = diagnose(Problem(ARM, (REACH, elbow)), planar_pose(float(angle), 0.0, 0.0)).levels
         assert {lost.task for lost in level.lost} == {"position of joint.2", "position of joint.1"}
         assert level.together == ()
     turned = MatchOrientation(joint="joint.2", target=np.eye(3), axes=(False, False, True), name="hand")
@@ -87,7 +85,7 @@ def test_what_each_effector_has_lost_by_itself_is_no_matter_of_both() -> None:
     one = planar(2)
     (level,) = diagnose(
         Problem(one, (replace(turned, joint="joint.1"), replace(both, joint="joint.1", point=tip()))),
-        bent(0.3, 0.9),
+        planar_pose(0.3, 0.9),
     ).levels
     assert level.lines[1:] == ("place and orientation of hand can hardly be moved independently",)
 

@@ -13,12 +13,12 @@ from blender_ik_addon.core.character.ranges import JointDefaults, joint_defaults
 from blender_ik_addon.core.character.roles import Role, recognise
 from blender_ik_addon.core.model.rotation import EULER_ORDERS, matrix_from_euler, matrix_from_rotvec
 
-from .test_human import PLACES, built, with_limbs
+from .test_human import PLACES, SIDED, built, with_limbs
 
 recognised = cache(recognise)
 """Once for each skeleton: they are compared as objects."""
 
-WRIST = np.array([0.7, 0.0, 1.41])
+WRIST = np.array(SIDED["hand"][1])
 """Of the left hand, whose palm is down and whose fingers point to the left, +x; the thumb is ahead, at -y."""
 
 FINGERS = {"index": -0.03, "middle": -0.01, "ring": 0.01, "pinky": 0.03}

@@ -40,6 +40,7 @@ from blender_ik_addon.core.model.rotation import (
     order_index,
 )
 
+from .builders import CENTRE, LEFT
 from .test_roles import BIRD, QUADRUPED, SNAKE, SPIDER, Joint, nameless
 
 recognised = cache(recognise)
@@ -48,23 +49,8 @@ recognised = cache(recognise)
 Table = dict[str, tuple[str | None, tuple[float, float, float]]]
 """Joint -> parent and place [m]."""
 
-PLACES: Table = {
-    "hips": (None, (0.0, 0.0, 1.0)),
-    "spine": ("hips", (0.0, 0.0, 1.12)),
-    "chest": ("spine", (0.0, 0.0, 1.28)),
-    "neck": ("chest", (0.0, 0.02, 1.5)),
-    "head": ("neck", (0.0, 0.0, 1.58)),
-}
-SIDED: dict[str, tuple[str, tuple[float, float, float]]] = {
-    "shoulder": ("chest", (0.03, 0.0, 1.45)),
-    "upper_arm": ("shoulder", (0.17, 0.01, 1.44)),
-    "forearm": ("upper_arm", (0.45, 0.03, 1.42)),
-    "hand": ("forearm", (0.7, 0.0, 1.41)),
-    "thigh": ("hips", (0.1, 0.0, 0.95)),
-    "shin": ("thigh", (0.11, -0.02, 0.52)),
-    "foot": ("shin", (0.11, 0.02, 0.09)),
-    "toe": ("foot", (0.11, -0.1, 0.02)),
-}
+PLACES: Table = {name: (parent, place) for name, parent, place in CENTRE}
+SIDED = {name: (parent, place) for name, parent, place in LEFT}
 """Joints of a figure that looks along -y, its left at +x."""
 
 

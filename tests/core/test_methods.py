@@ -32,7 +32,7 @@ from blender_ik_addon.core.methods.step_rules import basic_elements, damped_step
 from blender_ik_addon.core.model.mechanism import Mechanism
 from blender_ik_addon.core.problem.options import USED_BY
 from blender_ik_addon.core.problem.system import assemble
-from tests.core.builders import Array, chain, planar, random_pose, tip, torso, tree, upper_body
+from tests.core.builders import Array, chain, planar, planar_pose, random_pose, tip, torso, tree, upper_body
 
 DIFFERENTIAL = [method for method in METHODS if SolverOptions(method=method).differential]
 RULES = [method for method in DIFFERENTIAL if method != "NONLINEAR"]
@@ -101,8 +101,8 @@ def test_what_is_left_free_goes_to_the_preferred_pose(method: str) -> None:
     """The same pose for all that have a term for it: that nearest to the preferred one."""
     skeleton = planar(4, preferred=0.2)
     problem = Problem(skeleton, (reach(4, [-2.0, 2.0, 0.0]),))
-    pose = pose_of(skeleton, [0.1, 0.5, 0.2, 0.3])
-    best = solve(problem, pose_of(skeleton, [0.3] * 4)).pose.channels
+    pose = planar_pose(0.1, 0.5, 0.2, 0.3)
+    best = solve(problem, planar_pose(*[0.3] * 4)).pose.channels
     solution = solve(problem, pose, method=method, max_iterations=200)
     assert solution.reached
     # γ² of the wish is left in the errors of NONLINEAR, and the other way round.
@@ -115,7 +115,7 @@ def test_what_is_left_free_goes_to_the_preferred_pose(method: str) -> None:
 @each_differential
 def test_limits_hold_in_every_step_and_others_take_over(method: str) -> None:
     skeleton = planar(5, lower=-0.35, upper=0.5)
-    target = forward_kinematics(skeleton, pose_of(skeleton, [0.5, 0.5, 0.5, -0.1, 0.3])).point(4, tip())
+    target = forward_kinematics(skeleton, planar_pose(0.5, 0.5, 0.5, -0.1, 0.3)).point(4, tip())
     seen: list[Array] = []
 
     def note(iteration: int, values: Array) -> bool:
@@ -125,7 +125,7 @@ def test_limits_hold_in_every_step_and_others_take_over(method: str) -> None:
     # The shortest way bends the first joints beyond their limits.
     solution = solve(
         Problem(skeleton, (reach(5, target),)),
-        pose_of(skeleton, [-0.2, 0.4, 0.0, 0.0, 0.0]),
+        planar_pose(-0.2, 0.4, 0.0, 0.0, 0.0),
         method=method,
         callback=note,
         max_iterations=ENOUGH.get(method, 100),
@@ -137,19 +137,12 @@ def test_limits_hold_in_every_step_and_others_take_over(method: str) -> None:
     assert all(((values >= -0.35) & (values <= 0.5)).all() for values in seen)
 
 
-def pose_of(skeleton: Skeleton, angles: list[float]) -> Pose:
-    """A planar pose."""
-    channels = np.zeros((len(skeleton), 6))
-    channels[:, 5] = angles
-    return Pose.from_channels(channels)
-
-
 @each_rule
 def test_what_a_limit_takes_from_a_step_the_others_make_up_for_in_the_same_step(method: str) -> None:
     """Near the target the first step leaves little but what is of second order, limit or no limit."""
     angles = np.array([0.3, 0.4, 0.3, 0.4])
     free = planar(4)
-    start = pose_of(free, angles.tolist())
+    start = planar_pose(*angles)
     away = np.array([-0.03, 0.015, 0.0])
     target = forward_kinematics(free, start).point(3, tip()) + away
 
@@ -285,7 +278,7 @@ def circle(frames: int, times: int = 1) -> Array:
 def test_a_motion_is_followed_frame_by_frame(method: str) -> None:
     skeleton = planar(3, preferred=0.4)
     problem = Problem(skeleton, (reach(3, circle(12)[:4]),))
-    poses = Pose.from_channels(np.tile(pose_of(skeleton, [0.4] * 3).channels, (4, 1, 1)))
+    poses = Pose.from_channels(np.tile(planar_pose(*[0.4] * 3).channels, (4, 1, 1)))
     options = SolverOptions(method=method, tolerance_position=2e-3, max_iterations=100)
     told: list[float] = []
     together = solve_sequence(problem, poses, options, progress=told.append)
@@ -305,7 +298,7 @@ def test_a_motion_is_followed_frame_by_frame(method: str) -> None:
 
 def test_with_springs_closed_paths_lead_back_to_the_same_pose_and_without_they_drift() -> None:
     skeleton = planar(3, preferred=0.4)
-    poses = Pose.from_channels(np.tile(pose_of(skeleton, [0.4] * 3).channels, (25, 1, 1)))
+    poses = Pose.from_channels(np.tile(planar_pose(*[0.4] * 3).channels, (25, 1, 1)))
     problem = Problem(skeleton, (reach(3, circle(12, times=2)),))
 
     def drift(method: str, **options: Any) -> float:
@@ -321,7 +314,7 @@ def test_each_by_itself_and_a_tracker_give_the_same(method: str) -> None:
     skeleton = planar(3)
     targets = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0]])
     problem = Problem(skeleton, (reach(3, targets),))
-    start = pose_of(skeleton, [0.2, 0.3, 0.1])
+    start = planar_pose(0.2, 0.3, 0.1)
     poses = Pose.from_channels(np.stack([start.channels] * 2))
     each = solve_each(problem, poses, method=method)
     for frame in range(2):
@@ -338,7 +331,7 @@ def test_each_by_itself_and_a_tracker_give_the_same(method: str) -> None:
 def first_step(method: str, target: list[float], **options: Any) -> Array:
     """Change of the first iteration of a stretched planar chain of three."""
     skeleton = planar(3)
-    start = pose_of(skeleton, [0.1, 0.2, 0.3])
+    start = planar_pose(0.1, 0.2, 0.3)
     solution = solve(
         Problem(skeleton, (reach(3, target),)),
         start,
@@ -373,7 +366,7 @@ def test_after_a_jump_what_came_nearer_is_added_to_the_clamp_distance() -> None:
         method="TRANSPOSE", clamp_distance=0.1, clamp_after_jump=True, max_angle=0.3, redundancy="start"
     )
     problem = Problem(skeleton, (reach(3, [-2.0, 1.5, 0.0]),))
-    start = pose_of(skeleton, [0.1, 0.2, 0.3])[None]
+    start = planar_pose(0.1, 0.2, 0.3)[None]
     system = assemble(problem, start)
     loop = StepRuleLoop(system, system.mechanism.values(start)[0], options)
     for number in range(3):
@@ -399,7 +392,7 @@ def test_more_damping_makes_smaller_steps(method: str, constant: bool) -> None:
 @pytest.mark.parametrize("target", [[0.3, 2.6, 0.0], [-0.9, 2.2, 0.0]])
 def test_a_step_of_dls_is_that_of_the_paper(constant: bool, target: list[float]) -> None:
     """Jᵀ(JJᵀ + λ²I)⁻¹e with lengths by the reach [Buss2009 eq. 11]; λ constant, or times |e|."""
-    skeleton, start = planar(3), pose_of(planar(3), [0.1, 0.2, 0.3])
+    skeleton, start = planar(3), planar_pose(0.1, 0.2, 0.3)
     system = assemble(Problem(skeleton, (reach(3, target),)), start[None])
     posed = system.place(system.mechanism.values(start[None]))
     jacobian = system.jacobian(posed)[0] / skeleton.reach
@@ -417,14 +410,14 @@ def test_dls_of_one_update_a_step_follows_targets_as_the_loop_of_the_paper_does(
     problem, damping = Problem(skeleton, (reach(3, [0.0, 3.0, 0.0]),)), 1.0
     tracker = Tracker(
         problem,
-        pose_of(skeleton, angles.tolist()),
+        planar_pose(*angles),
         SolverOptions(
             method="DLS", damping=damping, constant_damping=True, redundancy="start", max_iterations=1
         ),
     )
     for step in range(60):
         target = np.array([np.sin(0.1 * step), 2.4 + 0.9 * np.sin(0.07 * step), 0.0])
-        posed = forward_kinematics(skeleton, pose_of(skeleton, angles.tolist()))
+        posed = forward_kinematics(skeleton, planar_pose(*angles))
         error = (target - posed.point(2, tip())) / skeleton.reach
         places = posed.matrices[:, :3, 3]
         jacobian = np.cross([0.0, 0.0, 1.0], posed.point(2, tip()) - places).T / skeleton.reach
@@ -441,7 +434,7 @@ def test_the_alternate_jacobian_is_that_of_the_target(method: str) -> None:
     skeleton = planar(3)
     solution = solve(
         Problem(skeleton, (reach(3, [1.0, 2.4, 0.0]),)),
-        pose_of(skeleton, [0.1, 0.2, 0.3]),
+        planar_pose(0.1, 0.2, 0.3),
         method=method,
         alternate_jacobian=True,
         max_iterations=200,
@@ -451,7 +444,7 @@ def test_the_alternate_jacobian_is_that_of_the_target(method: str) -> None:
 
 def test_the_jacobian_of_a_target_turns_it_about_the_joints() -> None:
     skeleton, target = planar(3), np.array([1.5, 1.0, 0.0])
-    pose = pose_of(skeleton, [0.3, -0.4, 0.5])[None]
+    pose = planar_pose(0.3, -0.4, 0.5)[None]
     turn = MatchOrientation(joint=2, target=np.eye(3))
     system = assemble(Problem(skeleton, (reach(3, target, weight=2.0), turn)), pose)
     posed = system.place(system.mechanism.values(pose))
@@ -477,7 +470,7 @@ def test_basic_elements_in_space_contain_those_of_the_plane() -> None:
     """The end of the second segment moves as printed, turned by the angles before the element."""
     angles = np.array([0.4, -0.3, 0.7, 0.2])
     skeleton = planar(4)
-    pose = pose_of(skeleton, angles.tolist())[None]
+    pose = planar_pose(*angles)[None]
     mechanism = Mechanism(skeleton, Pose.rest(skeleton, (1,)), range(4))
     rows = basic_elements(mechanism.place(mechanism.values(pose)))[0].reshape(4, 6, 4)
     printed = planar_elements(np.ones(4), angles).reshape(2, 3, 4)

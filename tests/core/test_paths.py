@@ -9,14 +9,13 @@ from numpy.testing import assert_allclose
 
 from blender_ik_addon.core import (
     IKError,
-    Pose,
     Problem,
     ReachPoint,
     Tracker,
     forward_kinematics,
     target_path,
 )
-from tests.core.builders import Array, planar, tip
+from tests.core.builders import Array, planar, planar_pose, tip
 from tests.core.strategies import rotation_about, vectors
 
 Y, X = np.array([2.0, 0.0, 0.0]), np.array([0.5, 1.5, 0.7])
@@ -107,7 +106,7 @@ def test_many_paths_at_once_are_each_for_itself(arc: bool, rng: np.random.Genera
 
 def test_a_tracker_leads_a_chain_round_its_origin() -> None:
     skeleton = planar(3)
-    pose = Pose.from_channels(np.concatenate([np.zeros((3, 5)), np.array([[0.2], [0.7], [0.4]])], axis=1))
+    pose = planar_pose(0.2, 0.7, 0.4)
     start = forward_kinematics(skeleton, pose).point("joint.2", tip())
     target = np.array([1.5, -1.5, 0.0])
     tracker = Tracker(Problem(skeleton, ReachPoint("joint.2", start, point=tip())), pose, redundancy="start")

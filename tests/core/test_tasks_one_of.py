@@ -23,12 +23,12 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.problem.options import Redundancy
 from blender_ik_addon.core.problem.system import assemble
-from tests.core.builders import Array, planar, tip
+from tests.core.builders import Array, planar, planar_pose, tip
 
 CHAIN = planar(3)
 """Three links of 1 m from the origin, along y at rest; they reach 3 m."""
 REST = Pose.rest(CHAIN)
-BENT = Pose.from_channels(np.concatenate([np.zeros((3, 5)), np.array([[0.3], [-0.9], [-0.6]])], axis=1))
+BENT = planar_pose(0.3, -0.9, -0.6)
 
 
 def place(x: float, y: float, name: str = "", priority: int = 0) -> ReachPoint:

@@ -22,7 +22,7 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core.problem.options import Redundancy
 from blender_ik_addon.core.problem.system import assemble
 from blender_ik_addon.core.tasks.frames import SLACK_UNIT
-from tests.core.builders import Array, chain, figure, humanoid, planar, random_pose, tip, tree
+from tests.core.builders import Array, chain, figure, humanoid, planar, planar_pose, random_pose, tip, tree
 
 UP = np.array([0.0, 0.0, 1.0])
 FEET = ("foot.L", "foot.R")
@@ -173,7 +173,7 @@ def test_in_one_level_floor_and_pull_share_the_error() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_keeps_a_point_above_its_plane(method: str) -> None:
     skeleton = planar(3)
-    pose = Pose.from_channels(np.concatenate([np.zeros((3, 5)), np.array([[0.3], [-0.9], [-0.6]])], axis=1))
+    pose = planar_pose(0.3, -0.9, -0.6)
     pull = ReachPoint(joint="joint.2", point=tip(), target=np.array([1.2, 0.4, 0.0]))
     wall = OnPlane(
         joint="joint.1",
