@@ -3,7 +3,7 @@
 
 import re
 import textwrap
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 import bpy
 from bl_operators.presets import AddPresetBase
@@ -152,14 +152,14 @@ def draw_report(layout: UILayout, context: Context, text: str, icon: Icon, lines
 
 def said_of(settings: POISE_PG_armature, effector: POISE_PG_effector) -> str:
     """What is known of an effector after the last solve: by how much it is missed, and why."""
-    errors = errors_of(settings, effector)
+    errors, owner = errors_of(settings, effector), cast(Object, effector.id_data)
     if errors:
         far = any(missed for _, missed in errors) or effector.kind == 'STAY'
         off = Message("on target")
         if far:
             off = Message("{amounts} off", amounts=Joined(", ", [text for text, _ in errors]))
-    elif effector.state in {'FOLLOW', 'OFF'}:
-        off = translated(Message(STATES[effector.state][1])).lower()
+    elif (state := present_state(owner, effector)) in {'FOLLOW', 'OFF'}:
+        off = translated(Message(STATES[state][1])).lower()
     else:
         off = Message("not solved yet")
     return Joined(": ", [part for part in (effector.name, off, effector.why if errors else "") if part])

@@ -16,6 +16,7 @@ from blender_ik_addon.scene.compat import stored_values
 from blender_ik_addon.scene.effectors.effectors import present_state
 from blender_ik_addon.scene.live.dragging import Drag
 from blender_ik_addon.scene.properties.versions import OLD_SWITCHES
+from blender_ik_addon.scene.rig.states import bring_handles
 
 from . import builders
 from .records import pose_mode
@@ -184,6 +185,31 @@ def test_what_follows_is_no_target_that_counts_in_a_solve_or_a_bake():
     effector(armature, "hand.L").target.location.z += 9.0
     bpy.context.view_layer.update()
     assert posing.solve_pose(armature).message.startswith("1 of 5 targets missed: hand.L by ")
+
+
+def test_handles_of_what_follows_are_brought_to_the_bones_that_keys_have_moved():
+    armature = character()
+    hand, hips, chest = (effector(armature, part).target for part in ("hand.L", "hips", "chest"))
+    for frame, low in ((1, 0.0), (20, -0.8)):
+        hand.location.z += low
+        hand.keyframe_insert("location", frame=frame)
+    bpy.context.scene.frame_set(1)
+    posing.bake(armature, range(1, 21))
+    bpy.context.scene.frame_set(20)
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    before, stays = place(armature, "hips"), chest.matrix_world.copy()
+    assert np.linalg.norm(np.array(hips.matrix_world.translation) - before) > 0.1
+    bring_handles(armature, [armature.poise.effectors.find(part) for part in ("hips", "hand.L")], depsgraph)
+    np.testing.assert_allclose(place(armature, "hips"), before, atol=1e-6)
+    np.testing.assert_allclose(hips.matrix_world.translation, before, atol=1e-5)
+    assert chest.matrix_world == stays
+    assert present_state(armature, effector(armature, "hips")) == 'FOLLOW'
+    hips.location.x += 0.05
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).reached
+    np.testing.assert_allclose(
+        place(armature, "hips"), before + np.array((0.05, 0.0, 0.0)), atol=HALF_MILLIMETRE
+    )
 
 
 def test_what_mirror_has_posed_follows_from_where_it_is_then():

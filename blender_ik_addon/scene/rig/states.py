@@ -11,7 +11,7 @@ solve has ended well.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from ...core.arrays import FloatArray
 from ..animation.fcurves import is_moved
 from ..armature.armature import world_from_armature
 from ..armature.pose_note import PoseNote, pose_sums, raw_channels
-from ..effectors.effectors import is_led, read_amounts, target_of, world_from_targets
+from ..effectors.effectors import is_led, read_amounts, read_effectors, target_of, world_from_targets
 from ..effectors.feet import unrolled
 from ..effectors.transforms import place_target
 from ..kinds.frame_data import orientations
@@ -172,3 +172,16 @@ def bring_handle(armature_object: Object, effector: Effector, world_from_bone: F
     entry = settings_of(armature_object).effectors[effector.index]
     if target_of(entry) is not None and not is_led(armature_object, entry):
         place_target(armature_object, entry, world_from_bone)
+
+
+def bring_handles(armature_object: Object, rows: Iterable[int], depsgraph: Depsgraph) -> None:
+    """Bring the targets of some effectors, as far as they follow, to their bones as these are shown.
+
+    Where keys of bones play, targets are where the last solve has left them, and handles at the bones.
+    """
+    posed: Any = armature_object.evaluated_get(depsgraph)
+    wanted = set(rows)
+    for effector in (e for e in read_effectors(armature_object, drawing=True) if e.index in wanted):
+        if effector.follows:
+            bone = posed.pose.bones[effector.bone].matrix
+            bring_handle(armature_object, effector, np.array(posed.matrix_world @ bone))
