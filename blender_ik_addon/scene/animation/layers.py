@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core.arrays import FloatArray
 from ...core.errors import IKError
-from ...core.model.rotation import continuous_quats
+from ...core.model.rotation import continuous_quats, matrix_from_quat, quat_from_matrix
 from ..reports import check_known
 from .fcurves import (
     Channel,
@@ -300,20 +300,8 @@ def inverted(
         wanted = was.copy()
         for own in parts:
             wanted[:, own.array_index] = own.values
-        turned = continuous_quats(_product(_unit(was) * (1.0, -1.0, -1.0, -1.0), _unit(wanted)))
+        turns = np.swapaxes(matrix_from_quat(was), -1, -2) @ matrix_from_quat(wanted)
+        turned = continuous_quats(quat_from_matrix(turns))
         turned *= np.where(turned[:1, :1] < 0.0, -1.0, 1.0)
         found += [replace(parts[0], array_index=part, values=turned[:, part]) for part in range(4)]
     return found
-
-
-def _unit(quats: FloatArray) -> FloatArray:
-    lengths = np.linalg.norm(quats, axis=1, keepdims=True)
-    return np.where(lengths > 0.0, quats, (1.0, 0.0, 0.0, 0.0)) / np.where(lengths > 0.0, lengths, 1.0)
-
-
-def _product(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Products of quaternions (F, 4)."""
-    w = a[:, :1] * b[:, :1] - (a[:, 1:] * b[:, 1:]).sum(axis=1, keepdims=True)
-    return np.concatenate(
-        [w, a[:, :1] * b[:, 1:] + b[:, :1] * a[:, 1:] + np.cross(a[:, 1:], b[:, 1:])], axis=1
-    )

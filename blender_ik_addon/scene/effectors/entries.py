@@ -53,6 +53,16 @@ SUFFIX: Final = " Targets"
 STATES: Final = tuple(item[0] for item in STATE_ITEMS)
 """Of effectors, by their names in files and scripts."""
 
+UNPINNABLE: Final = {
+    'PIN': Message(
+        "{label} cannot be pinned, its kind does not say where its bone is: pin one of the kinds {kinds}"
+    ),
+    'FOLLOW': Message(
+        "{label} cannot follow, its kind does not say where its bone is: choose one of the kinds {kinds}"
+    ),
+}
+"""What is said of effectors that cannot have a state."""
+
 
 def add_effector(
     armature_object: Object,
@@ -219,19 +229,7 @@ def set_state(armature_object: Object, index: int, state: str) -> None:
     if state in {'PIN', 'FOLLOW'}:
         if not kind.pinnable:
             kinds = Joined(", ", [Message(own.item[0]) for own in KINDS.values() if own.pinnable])
-            if state == 'PIN':
-                raise IKError(
-                    "{label} cannot be pinned, its kind does not say where its bone is: pin one of the kinds "
-                    "{kinds}",
-                    label=label,
-                    kinds=kinds,
-                )
-            raise IKError(
-                "{label} cannot follow, its kind does not say where its bone is: choose one of the kinds "
-                "{kinds}",
-                label=label,
-                kinds=kinds,
-            )
+            raise IKError(UNPINNABLE[state].filled(label=label, kinds=kinds))
         if state == 'FOLLOW' and target_of(entry) is not None and is_led(armature_object, entry):
             raise IKError(
                 "{label} cannot follow: keys, drivers, constraints or a parent say where its target "

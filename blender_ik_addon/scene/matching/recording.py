@@ -27,6 +27,7 @@ from ..animation.fcurves import (
     rotation_channel,
     write_keys,
 )
+from ..armature.pose_note import PROPERTIES, RawChannels, raw_channels
 from ..armature.restoring import made_removed_on_error, played_restored, show_keys
 from ..bake.frames import checked_frames
 from ..character.setup import setup_character
@@ -146,7 +147,7 @@ class TargetsJob(Job[MatchReport]):
                 f"{armature_object.name} Recording",
                 armature_object,
                 frames,
-                samples.pose_keys(armature_object),
+                samples.pose_keys(),
             )
             if before is not None and before.users == 0:
                 bpy.data.actions.remove(before)
@@ -236,9 +237,11 @@ class _Samples:
 
     def __init__(self, armature_object: Object, rows: Sequence[int]) -> None:
         bones: Any = armature_object.pose.bones if armature_object.pose else ()
-        self._rows, self._bones = tuple(rows), tuple(bone.name for bone in bones)
-        self._channels: dict[str, list[FloatArray]] = {name: [] for name in self._bones}
-        """Bone -> location, then rotation in its own mode, of each frame."""
+        self._rows = tuple(rows)
+        self._keyed = {b.name: ("location", rotation_channel(b.rotation_mode)[0]) for b in bones}
+        """Bone -> its properties that are keyed."""
+        self._channels: list[RawChannels] = []
+        """Of all bones, (n, 17), of each frame."""
         self._world: dict[int, list[FloatArray]] = {row: [] for row in rows}
         """Row -> world_from_bone of each frame, (4, 4) [m]."""
         self._above: dict[int, list[FloatArray]] = {row: [] for row in rows}
@@ -247,11 +250,12 @@ class _Samples:
     def take(self, armature_object: Object, frame: int) -> None:
         """Take the present frame (IKError: a bone is nowhere in it)."""
         evaluated: Any = armature_object.evaluated_get(bpy.context.view_layer.depsgraph)
-        bones: Any = armature_object.pose.bones if armature_object.pose else ()
-        for bone in bones:
-            values = [*bone.location, *getattr(bone, rotation_channel(bone.rotation_mode)[0])]
-            self._channels[bone.name].append(np.array(values))
-        lost = [name for name, own in self._channels.items() if not np.isfinite(own[-1]).all()]
+        self._channels.append(raw_channels(armature_object))
+        lost = [
+            name
+            for (name, paths), own in zip(self._keyed.items(), self._channels[-1], strict=True)
+            if not all(np.isfinite(own[PROPERTIES[path]]).all() for path in paths)
+        ]
         if lost:
             raise IKError(
                 "bones of {armature!r} have a location or rotation that is not a number in frame "
@@ -276,15 +280,12 @@ class _Samples:
             self._world[row].append(unrolled(entry, matrix))
             self._above[row].append(world_from_basis(entry.target))
 
-    def pose_keys(self, armature_object: Object) -> list[ChannelKeys]:
+    def pose_keys(self) -> list[ChannelKeys]:
         """The keys of the recording."""
-        bones: Any = armature_object.pose.bones if armature_object.pose else {}
-        keys: list[ChannelKeys] = []
-        for name in self._bones:
-            values = np.stack(self._channels[name])
-            keys += bone_keys(name, "location", values[:, :3])
-            keys += bone_keys(name, rotation_channel(bones[name].rotation_mode)[0], values[:, 3:])
-        return keys
+        values, bones = np.stack(self._channels), enumerate(self._keyed.items())
+        properties = ((row, name, path) for row, (name, paths) in bones for path in paths)
+        own = (bone_keys(name, path, values[:, row, PROPERTIES[path]]) for row, name, path in properties)
+        return [keys for each in own for keys in each]
 
     def keys(self, armature_object: Object, row: int) -> list[ChannelKeys]:
         """The keys of the target of an effector: at its bone, turned as its bone."""

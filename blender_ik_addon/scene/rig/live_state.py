@@ -25,7 +25,7 @@ from ...core.arrays import FloatArray
 from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
 from ..animation.fcurves import rotation_channel
 from ..armature.armature import Armature, world_from_armature
-from ..armature.pose_note import FIRST, RawChannels
+from ..armature.pose_note import PROPERTIES, RawChannels
 from ..effectors.effectors import has_own_place, read_amounts, world_from_targets
 from ..kinds.kinds import Effector
 from ..properties.joint_properties import POISE_PG_joint
@@ -221,12 +221,10 @@ def parts_of_bones(armature_object: Object, rig: "Rig", channels: RawChannels) -
             continue
         joint = skeleton.index(name)
         attribute, width = rotation_channel(armature.rotation_modes[joint])
-        first = FIRST[attribute]
-        own = channels[rows[name]]
-        held = ~armature.written[joint]
-        yield own[:3][held[:3]].tobytes()
-        yield own[first : first + width][held[-width:]].tobytes()
-        yield own[FIRST["scale"] :].tobytes()
+        own, held = channels[rows[name]], ~armature.written[joint]
+        yield own[PROPERTIES["location"]][held[:3]].tobytes()
+        yield own[PROPERTIES[attribute]][held[-width:]].tobytes()
+        yield own[PROPERTIES["scale"]].tobytes()
 
 
 # Compared
