@@ -16,6 +16,14 @@ from ..scene.properties.settings import settings_of
 REPORT_VERSION: Final = 1
 """Of the form of a report; it grows when a field changes its meaning."""
 
+MEASURED: Final = ("frames", "frames_to_look_at", "statuses", "position_errors", "rotation_errors")
+"""What a report says of frames."""
+BAKED: Final = (
+    *("limits_met", "clamped", "branches", "action", "keys", "keys_replaced", "iterations"),
+    *("between", "position_errors_between", "rotation_errors_between"),
+)
+"""What it says besides of a bake."""
+
 AnyReport = posing.Report | posing.BakeReport | posing.MatchReport | posing.SetupReport | posing.PresetReport
 
 
@@ -39,12 +47,11 @@ def as_json(armature_object: Object, report: AnyReport) -> dict[str, Any]:
             "tolerance_rotation": settings.tolerance_rotation,
             **(_solved(report) if isinstance(report, posing.Report) else _measured(report)),
         }
-        shown = [_numbers(own[:2]) for own in report.shown]
-        for effector, (position, rotation) in zip(content["effectors"], shown, strict=True):
+        for effector, (position, rotation, *_) in zip(content["effectors"], report.shown, strict=True):
             effector |= {"position_error": position, "rotation_error": rotation}
     else:  # names and numbers, all of them
-        content |= {own.name: _plain(getattr(report, own.name)) for own in fields(report)}
-    return content
+        content |= {own.name: getattr(report, own.name) for own in fields(report)}
+    return _plain(content)
 
 
 def _solved(report: posing.Report) -> dict[str, Any]:
@@ -65,25 +72,12 @@ def _measured(report: posing.BakeReport) -> dict[str, Any]:
     rows = zip(report.names, missed.tolist(), report.worst_frames, report.reasons, strict=True)
     effectors = [{"name": n, "reached": not m, "worst_frame": f, "why": why} for n, m, f, why in rows]
     for effector, amounts in zip(effectors, report.statistics, strict=True):
-        effector |= dict(zip(amounts, _numbers(list(amounts.values())), strict=True))
-    content: dict[str, Any] = {
-        "frames": list(report.frames),
-        "frames_to_look_at": [list(found) for found in report.frames_to_look_at],
-        "statuses": list(report.statuses),
-        "position_errors": [_numbers(row) for row in errors[0].tolist()],
-        "rotation_errors": [_numbers(row) for row in errors[1].tolist()],
-        "effectors": effectors,
-    }
+        effector |= amounts
+    content = {name: getattr(report, name) for name in MEASURED} | {"effectors": effectors}
     if not report.action:
         return content
-    content["limits_met"], content["clamped"] = report.limits_met, list(report.clamped)
+    content |= {name: getattr(report, name) for name in BAKED}
     content["pops"] = [{"frame": p.frame, "bone": p.joint, "angle": p.turn} for p in report.pops]
-    content["branches"] = list(report.branches)
-    content |= {name: getattr(report, name) for name in ("action", "keys", "keys_replaced")}
-    content["iterations"] = report.iterations.tolist()
-    content["between"] = list(report.between)
-    for name in ("position_errors_between", "rotation_errors_between"):
-        content[name] = [_numbers(row) for row in getattr(report, name).tolist()]
     content["smoothing"] = [
         {
             "name": added.name,
@@ -97,13 +91,12 @@ def _measured(report: posing.BakeReport) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    return [_plain(own) for own in value] if isinstance(value, tuple) else value
-
-
-def _numbers(values: Sequence[float]) -> list[float | None]:
-    """Numbers as JSON has them, null for what is none."""
-    return [value if math.isfinite(value) else None for value in values]
+    """A value as JSON has it, null for a number that is none."""
+    if isinstance(value, dict):
+        return {name: _plain(own) for name, own in value.items()}
+    if isinstance(value, (np.ndarray, tuple, list)):
+        return [_plain(own) for own in (value.tolist() if isinstance(value, np.ndarray) else value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def with_files(content: Mapping[str, Any], files: Mapping[str, Any], lost: Sequence[str]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from ..animation.fcurves import ChannelKeys, action_curves, bone_keys, bone_path
 from ..properties.settings import settings_of
 from ..reports import listed
 from .armature import NO_SCALE, Armature, check_armature, read_all
+from .pose_note import PROPERTIES, raw_channels
 from .rotation_modes import bone_rotations, matrices_of
 
 SHEAR_TOLERANCE: Final = 1e-4
@@ -62,10 +63,8 @@ def read_pose(
 class RawPose:
     """The channels of all bones in one frame as Blender has them, by joint."""
 
-    places: FloatArray
-    """Location, Euler angles and scale, (n, 9)."""
-    turns: FloatArray
-    """Quaternion and axis-angle, (n, 8); empty where all modes are Euler orders."""
+    channels: FloatArray
+    """In the columns of `pose_note.PROPERTIES`, (n, 17)."""
     shown: FloatArray
     """armature_from_joint, (n, 4, 4) [m]; empty where no bone is driven."""
 
@@ -79,20 +78,11 @@ class RawPose:
         bones: frozenset[str] | None = None,
     ) -> "RawPose":
         """Read one frame (arguments and IKError: as `read_pose`)."""
-        pose_bones, order = _unchanged(armature_object, armature)
-
-        def read(**widths: int) -> FloatArray:
-            columns = [read_all(pose_bones, name, width) for name, width in widths.items()]
-            return np.concatenate(columns, axis=1)[order]
-
-        driven, n = _decided(armature, bones), len(pose_bones)
-        return cls(
-            read(location=3, rotation_euler=3, scale=3),
-            read(rotation_quaternion=4, rotation_axis_angle=4)
-            if armature.in_four.any()
-            else np.empty((n, 0)),
-            _shown_matrices(armature_object, armature, depsgraph) if len(driven) else np.empty((0, 4, 4)),
-        )
+        _, order = _unchanged(armature_object, armature)
+        shown = np.empty((0, 4, 4))
+        if len(_decided(armature, bones)):
+            shown = _shown_matrices(armature_object, armature, depsgraph)
+        return cls(raw_channels(armature_object)[order].astype(np.float64), shown)
 
 
 def _decided(armature: Armature, bones: frozenset[str] | None) -> IntArray:
@@ -118,18 +108,19 @@ def poses_of(
     Arguments and IKError: as `read_pose`.
     """
     skeleton, frames = armature.skeleton, len(raws)
-    places = np.stack([raw.places for raw in raws])
-    channels, scale = places[..., :6], places[..., 6:]
+    own = np.stack([raw.channels for raw in raws])
+    location, euler, quaternion, axis_angle, scale = (own[..., columns] for columns in PROPERTIES.values())
+    channels = np.concatenate([location, euler], axis=-1)
     channels[:, armature.connected, :3] = 0.0  # Blender leaves the location of a connected bone out
     lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
     near = np.clip(0.0, lower, upper) if reference is None else reference.rotation
     four = np.flatnonzero(armature.in_four & _matter(skeleton.names, bones))
     if len(four):
-        turns = np.stack([raw.turns for raw in raws])[:, four].reshape(-1, 8)
+        turns = (own[:, four].reshape(-1, 4) for own in (quaternion, axis_angle))
         modes = [armature.rotation_modes[joint] for joint in four.tolist()] * frames
         joints = np.tile(four, frames)
         angles = euler_within(
-            matrices_of(modes, turns[:, :4], turns[:, 4:]),
+            matrices_of(modes, *turns),
             skeleton.orders[joints],
             lower[joints],
             upper[joints],

@@ -118,25 +118,19 @@ class BoneAtFrame(Drag):
 
 
 @dataclass(frozen=True)
-class _Root:
-    """A bone without a parent that goes along."""
+class _Along:
+    """What goes along: an object, or a bone without a parent."""
 
-    bone: str
+    key: Any
+    """Name of the bone, or session uid of the object."""
     start: FloatArray
     """Its location, (3,)."""
-    bone_from_world: FloatArray
-    """Ways in the world as ways of its location, (3, 3)."""
+    world_from_own: FloatArray
+    """Ways of its location as ways in the world, (3, 3)."""
 
-
-@dataclass(frozen=True)
-class _Target:
-    """An object that goes along."""
-
-    uid: int
-    start: FloatArray
-    """Its location, (3,)."""
-    basis_from_world: FloatArray
-    """(3, 3)."""
+    def after(self, way: FloatArray) -> list[float]:
+        """Return its location after a way in the world, (3,) [m]."""
+        return (self.start + np.linalg.solve(self.world_from_own, way)).tolist()
 
 
 class TargetsAtFrame:
@@ -177,11 +171,7 @@ class TargetsAtFrame:
             self._uid = armature_object.session_uid
             targets = list(dict.fromkeys(entries[row].target for row in rows))
             self._targets = [
-                _Target(
-                    target.session_uid,
-                    np.array(target.location),
-                    _inverse(world_from_basis(target)[:3, :3]),
-                )
+                _Along(target.session_uid, np.array(target.location), world_from_basis(target)[:3, :3])
                 for target in targets
                 if not any(rides(target, other) for other in targets)
             ]
@@ -219,13 +209,13 @@ class TargetsAtFrame:
     def _without_keys(self, armature_object: Object, targets: Sequence[Object]) -> list[str]:
         """Names of what goes along and has no keys of its location yet."""
         keyed = {path for path, _ in animated_channels(armature_object)}
-        roots = [root.bone for root in self._roots if bone_path(root.bone, "location") not in keyed]
-        uids = {own.uid for own in self._targets}
+        roots = [own.key for own in self._roots if bone_path(own.key, "location") not in keyed]
+        uids = {own.key for own in self._targets}
         moved = [target for target in targets if target.session_uid in uids]
         first = [own.name for own in moved if ("location", 0) not in animated_channels(own)]
         return roots + (first if not self._roots else [])
 
-    def _roots_of(self, armature_object: Object) -> Iterator[_Root]:
+    def _roots_of(self, armature_object: Object) -> Iterator[_Along]:
         """Give the roots of the skeleton that bones hang on."""
         skeleton, pose = self._armature.skeleton, armature_object.pose
         matrix, _ = world_from_armature(armature_object.evaluated_get(bpy.context.evaluated_depsgraph_get()))
@@ -241,8 +231,7 @@ class TargetsAtFrame:
                 )
             linear = parent_transform(skeleton, joint, None).translation
             assert pose is not None
-            inverse = _inverse(matrix[:3, :3] @ linear)
-            yield _Root(name, np.array(pose.bones[name].location), inverse)
+            yield _Along(name, np.array(pose.bones[name].location), matrix[:3, :3] @ linear)
 
     def move(self, world_point: Sequence[float] | FloatArray, *, smoothly: bool = False) -> DragReport:
         """Move all by as much as brings the point to a place in the world (3,) [m], and key it."""
@@ -260,13 +249,13 @@ class TargetsAtFrame:
         bones: Any = armature_object.pose.bones if armature_object.pose else {}
         options = key_options()
         for root in self._roots:
-            bones[root.bone].location = (root.start + root.bone_from_world @ way).tolist()
-        key_bones(armature_object, self._armature, [root.bone for root in self._roots], options)
+            bones[root.key].location = root.after(way)
+        key_bones(armature_object, self._armature, [root.key for root in self._roots], options)
         for own in self._targets:
-            target = block_with_uid(bpy.data.objects, own.uid)
+            target = block_with_uid(bpy.data.objects, own.key)
             if target is None:
                 raise IKError("a target that was dragged is gone: cancel the drag")
-            target.location = (own.start + own.basis_from_world @ way).tolist()
+            target.location = own.after(way)
             if not self._roots or animated_channels(target):  # else it only stays with its bone
                 key_object(target, options, moved=True, turned=False)
         return self.report
@@ -302,10 +291,6 @@ def _rows(armature_object: Object) -> Iterator[int]:
     for row, entry in enumerate(settings_of(armature_object).effectors):
         if KINDS[entry.kind].pinnable and entry.target is not None and entry.state == 'REACH':
             yield row
-
-
-def _inverse(matrix: FloatArray) -> FloatArray:
-    return np.linalg.inv(matrix).astype(np.float64)
 
 
 AtFrame = BoneAtFrame | TargetsAtFrame
