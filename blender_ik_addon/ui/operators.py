@@ -830,12 +830,10 @@ class POISE_OT_bake(JobOperator, label="Bake"):
             if not is_set(name):
                 setattr(self, name, getattr(options, option))
 
-    def begin(self, context: Context, armature: Object) -> posing.BakeJob | posing.BakeJobs:
+    def begin(self, context: Context, armature: Object) -> posing.BakeJobs:
         others = [obj for obj in context.selected_objects if obj.type == 'ARMATURE' and obj != armature]
         others = [obj for obj in others if settings_of(obj).effectors] if self.together else []
-        if others:
-            return posing.BakeJobs((armature, *others), self._frames(), **self._options())
-        return posing.BakeJob(armature, self._frames(), **self._options())
+        return posing.BakeJobs((armature, *others), self._frames(), **self._options())
 
     def act(self, context: Context, armature: Object) -> Any:
         if self._was_asked:  # it goes on as another bake, which can be cancelled and undone as any
@@ -848,7 +846,7 @@ class POISE_OT_bake(JobOperator, label="Bake"):
 
     def ask(self, context: Context, event: Event) -> set[str] | None:
         """Ask whether keys are to be replaced; without an answer nothing is done."""
-        assert isinstance(self._job, posing.BakeJob | posing.BakeJobs)
+        assert isinstance(self._job, posing.BakeJobs)
         if not self._job.asks:
             return None
         self._was_asked = True

@@ -244,11 +244,17 @@ def draw_active_bone(layout: UILayout, context: Context, entries: Any) -> tuple[
     return name, next((entry for entry in entries if entry.name == name), None), row
 
 
-def draw_animated(column: UILayout, effector: POISE_PG_effector, name: str) -> None:
+def draw_animated(column: UILayout, effector: POISE_PG_effector, name: str, **looks: Any) -> None:
     """Draw a field with a dot for keys."""
     row = column.row()
     row.use_property_decorate = True
-    row.prop(effector, name)
+    row.prop(effector, name, **looks)
+
+
+def in_pairs(layout: UILayout, context: Context) -> UILayout:
+    """A place for buttons, two side by side, or one where the sidebar is narrow."""
+    columns = 1 if is_narrow(context) else 2
+    return layout.grid_flow(columns=columns, even_columns=True, row_major=True, align=True)
 
 
 class POISE_UL_effectors(UIList):
@@ -336,12 +342,11 @@ class POISE_PT_main(_SidebarPanel):
         row.operator(
             "poise.live", text="Live is On" if settings.live else "Live", icon='REC', depress=settings.live
         )
-        columns = 1 if is_narrow(context) else 2
-        row = column.grid_flow(columns=columns, even_columns=True, row_major=True, align=True)
+        row = in_pairs(column, context)
         row.scale_y = 1.5
         row.operator("poise.solve_pose", text="Solve", icon='CON_KINEMATIC')
         row.operator("poise.drag", icon='VIEW_PAN')
-        row = column.grid_flow(columns=columns, even_columns=True, row_major=True, align=True)
+        row = in_pairs(column, context)
         row.operator("poise.key_pose", icon='KEYINGSET')
         row.operator("poise.key_targets", icon='KEY_HLT')
         row.operator("poise.snap_targets", text="Snap to Bones", icon='SNAP_ON')
@@ -399,8 +404,7 @@ class POISE_PT_effectors(_Part, label="Effectors", order=0, closed=False):
         if effector is not None:
             draw_states(layout, context, armature, effector)
             draw_report(layout, context, said_of(settings, effector), 'INFO', REASON_LINES)
-        columns = 1 if is_narrow(context) else 2
-        row = layout.grid_flow(columns=columns, even_columns=True, row_major=True, align=True)
+        row = in_pairs(layout, context)
         if any(entry.part for entry in settings.effectors):
             bent = any(entry.kind == 'POLE' for entry in settings.effectors if entry.part)
             row.operator("poise.bend_limbs", text="Elbows, Knees", icon='CON_ARMATURE', depress=bent)
@@ -430,9 +434,7 @@ class POISE_PT_effectors(_Part, label="Effectors", order=0, closed=False):
             draw_animated(column, effector, name)
         pivots = column.column(align=True)
         for name, text in (("pivot_heel", "Pivot Heel"), ("pivot_ball", "Ball"), ("pivot_toe", "Toe")):
-            row = pivots.row()
-            row.use_property_decorate = True
-            row.prop(effector, name, text=text)
+            draw_animated(pivots, effector, name, text=text)
 
     def draw_effector(self, layout: UILayout, armature: Object, effector: POISE_PG_effector) -> None:
         """Draw the fields that this kind of effector has."""

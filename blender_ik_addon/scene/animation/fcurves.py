@@ -21,6 +21,7 @@ from typing import Any
 import bpy
 import numpy as np
 import numpy.typing as npt
+from bpy_extras.anim_utils import action_get_channelbag_for_slot
 
 from ...core.arrays import BoolArray, FloatArray, freeze
 from ...core.errors import IKError
@@ -123,12 +124,6 @@ def property_keys(
     )
 
 
-def own_strip(action: bpy.types.Action) -> Any:
-    """Return the action's keyframe strip; None where there is none yet."""
-    strips = action.layers[0].strips if action.layers else ()
-    return strips[0] if strips else None
-
-
 def nla_strips(obj: bpy.types.Object) -> list[Any]:
     """Return all NLA strips of an object, but for those inside meta strips."""
     tracks: Any = () if obj.animation_data is None else obj.animation_data.nla_tracks
@@ -158,24 +153,22 @@ def own_channelbag(obj: bpy.types.Object, strip: str = "") -> Any:
         strip: Name of the NLA strip whose slot is meant; empty for the object's own action.
     """
     player = player_of(obj, strip)
-    if player is None or player.action is None or player.action_slot is None:
-        return None
-    keys = own_strip(player.action)
-    return None if keys is None else keys.channelbag(player.action_slot)
+    return None if player is None else action_get_channelbag_for_slot(player.action, player.action_slot)
 
 
 def own_curves(obj: bpy.types.Object, strip: str = "") -> dict[Channel, bpy.types.FCurve]:
     """Return the F-curves of `own_channelbag` by channel. For use within one call only."""
-    channelbag = own_channelbag(obj, strip)
+    return _by_channel(own_channelbag(obj, strip))
+
+
+def _by_channel(channelbag: Any) -> dict[Channel, bpy.types.FCurve]:
     return {} if channelbag is None else {(c.data_path, c.array_index): c for c in channelbag.fcurves}
 
 
 def action_curves(action: Any) -> dict[Channel, bpy.types.FCurve]:
     """Return the F-curves of the first slot of an action that moves an object. For use within one call."""
-    strip = own_strip(action)
     slot = next((slot for slot in action.slots if slot.target_id_type in {"OBJECT", "UNSPECIFIED"}), None)
-    channelbag = None if strip is None or slot is None else strip.channelbag(slot)
-    return {} if channelbag is None else {(c.data_path, c.array_index): c for c in channelbag.fcurves}
+    return _by_channel(action_get_channelbag_for_slot(action, slot))
 
 
 def new_action(name: str, obj: bpy.types.Object, frames: FloatArray, keys: Iterable[ChannelKeys]) -> Any:
@@ -184,9 +177,7 @@ def new_action(name: str, obj: bpy.types.Object, frames: FloatArray, keys: Itera
     A channel that never changes gets one key.
     """
     action: Any = bpy.data.actions.new(name)
-    slot = action.slots.new(obj.id_type, obj.name)
-    strip = action.layers.new("Layer").strips.new(type="KEYFRAME")
-    channelbag = strip.channelbag(slot, ensure=True)
+    channelbag = _channelbag_for(action, action.slots.new(obj.id_type, obj.name))
     for own in keys:
         count = 1 if (own.values == own.values[0]).all() else len(own.values)
         curve = new_curve(channelbag, own)
@@ -474,9 +465,14 @@ def ensure_channelbag(obj: bpy.types.Object, action_name: str, strip: str = "") 
     action = animation.action
     if animation.action_slot is None:  # always a new one: a slot that is there may be another object's
         animation.action_slot = action.slots.new(obj.id_type, obj.name)
+    return _channelbag_for(action, animation.action_slot)
+
+
+def _channelbag_for(action: Any, slot: Any) -> Any:
+    """Return the F-curves of a slot; from Blender 5.0 on `bpy_extras.anim_utils` does that."""
     layer = action.layers[0] if action.layers else action.layers.new("Layer")
-    keys: Any = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
-    return keys.channelbag(animation.action_slot, ensure=True)
+    keys = layer.strips[0] if layer.strips else layer.strips.new(type="KEYFRAME")
+    return keys.channelbag(slot, ensure=True)
 
 
 def new_curve(channelbag: Any, keys: ChannelKeys) -> bpy.types.FCurve:

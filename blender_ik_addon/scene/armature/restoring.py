@@ -24,7 +24,6 @@ from ..animation.fcurves import (
     nla_strips,
     own_channelbag,
     own_curves,
-    own_strip,
 )
 from ..properties.settings import settings_of
 from .armature import pose_bones_named
@@ -172,7 +171,7 @@ class ActionSnapshot:
                 channelbag.fcurves.remove(curve)  # and its group, once that is empty
         for channel, state in self.curves.items():
             state.write(channelbag, channel)  # no update: handles stay where a script or import placed them
-        strip = own_strip(action)
+        strip: Any = next((strip for layer in action.layers for strip in layer.strips), None)
         if channelbag is not None and not channelbag.fcurves and not channelbag.groups:
             strip.channelbags.remove(channelbag)
         if strip is not None and not strip.channelbags:

@@ -520,7 +520,19 @@ class Orientation(Both):
     placed = position = supports = False
 
 
-class Aim(Goal):
+class _Towards(Goal):
+    """Something of the bone is turned towards the place of the target."""
+
+    turned = True
+    place: FloatArray
+    """(F, 3) [m]."""
+
+    def leads_to(self, here: FloatArray) -> FloatArray | None:
+        """To the place."""
+        return self.place[0]
+
+
+class Aim(_Towards):
     """A ray from the point of the bone along one of its axes passes through the target."""
 
     item = ("Aim", "An axis of the bone points at the target", 'CON_TRACKTO', 3)
@@ -528,9 +540,6 @@ class Aim(Goal):
     fields = ("axis",)
     display = 'PLAIN_AXES'
     miss = Message("{effector} by {amount} off its aim")
-    turned = True
-    place: FloatArray
-    """At which to point, (F, 3) [m]."""
 
     def __post_init__(self) -> None:
         self.place = self.targets[:, 0, :3, 3]
@@ -554,10 +563,6 @@ class Aim(Goal):
         angles = angle_between(rays, self.place - self.point(now))
         return None, np.where(size(rays) > NO_SCALE, angles, np.inf)
 
-    def leads_to(self, here: FloatArray) -> FloatArray | None:
-        """To the place at which to point."""
-        return self.place[0]
-
     @classmethod
     def read(cls, label: str, entry: Any) -> dict[str, Any]:
         """Its axis."""
@@ -571,7 +576,7 @@ class Aim(Goal):
         return points_of(matrix, entry.point) + away
 
 
-class Pole(Goal):
+class Pole(_Towards):
     """The middle joint of a limb is on that side of its axis where the target is."""
 
     item = ("Pole", "The limb bends towards the target; the bone is its middle one", 'CON_ARMATURE', 4)
@@ -579,9 +584,6 @@ class Pole(Goal):
     more = ("chain_depth",)
     display = 'CONE'
     miss = Message("{effector} by {amount} off its bending plane")
-    turned = True
-    place: FloatArray
-    """To which to bend, (F, 3) [m]."""
 
     def __post_init__(self) -> None:
         self.place = self.targets[:, 0, :3, 3]
@@ -612,10 +614,6 @@ class Pole(Goal):
         length = np.linalg.norm(np.subtract(*rest[joints])) * now.scale
         bent = size(bend) / np.sqrt(size(bend) ** 2 + (STRAIGHT * length) ** 2)
         return None, 2.0 * np.arcsin(bent * np.sin(0.5 * angle_between(bend, towards)))
-
-    def leads_to(self, here: FloatArray) -> FloatArray | None:
-        """To the place to which to bend."""
-        return self.place[0]
 
     @classmethod
     def read(cls, label: str, entry: Any) -> dict[str, Any]:
