@@ -76,9 +76,7 @@ class BezierCurve:
             array: FloatArray = getattr(self, name)
             if array.shape != (len(self.keys), 2) or not len(array):
                 raise IKError(
-                    "BezierCurve.{name} has shape {shape}: wanted (keys, 2), at least one key",
-                    name=name,
-                    shape=array.shape,
+                    f"BezierCurve.{name} has shape {array.shape}: wanted (keys, 2), at least one key"
                 )
         if (np.diff(self.keys[:, 0]) <= 0.0).any():
             raise IKError("the times of the keys of a curve must rise")
@@ -264,21 +262,11 @@ def reduce_keys(
     for own in curves:
         if len(own.values) != grid or len(own.slopes) != frames:
             raise IKError(
-                "curves of joint {names!r} have {count} values and {slopes} slopes: {frames} frames need "
-                "{grid} and {frames}",
-                names=skeleton.names[own.joint],
-                count=len(own.values),
-                slopes=len(own.slopes),
-                frames=frames,
-                grid=grid,
+                f"curves of joint {skeleton.names[own.joint]!r} have {len(own.values)} values and "
+                f"{len(own.slopes)} slopes: {frames} frames need {grid} and {frames}"
             )
     if pose.frames != (grid,):
-        raise IKError(
-            "the pose has frames {frames}: {count} frames and those between are {value}",
-            frames=pose.frames,
-            count=frames,
-            value=(grid,),
-        )
+        raise IKError(f"the pose has frames {pose.frames}: {frames} frames and those between are {(grid,)}")
     kept = np.array(required, dtype=np.bool_)
     kept[[0, -1]] = True
     world = _World(skeleton, pose, curves, joints, points, distance, angle)

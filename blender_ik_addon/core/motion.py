@@ -40,7 +40,6 @@ from .arrays import BoolArray, FloatArray, check_number, freeze, frozen, lengths
 from .arrays import times as product
 from .character import Character, Hints, Limb, LimbKind, Role
 from .errors import IKError
-from .messages import Message
 from .model.kinematics import forward_kinematics
 from .model.rotation import matrix_from_rotvec, rotvec_from_matrix
 from .model.skeleton import UP, Pose, Skeleton
@@ -86,12 +85,7 @@ class ContactOptions:
         for least, most in (("slow", "fast"), ("near", "far")):
             check_number(f"ContactOptions.{most}", getattr(self, most), 0.0, above=True)
             if getattr(self, most) < getattr(self, least):
-                raise IKError(
-                    "ContactOptions.{most} must not be below {least}, {self:g}",
-                    most=most,
-                    least=least,
-                    self=getattr(self, least),
-                )
+                raise IKError(f"ContactOptions.{most} must not be below {least}, {getattr(self, least):g}")
 
 
 @dataclass(frozen=True)
@@ -118,37 +112,15 @@ class Track:
             if array.ndim != len(shape) or any(
                 a not in (b, -1) for b, a in zip(array.shape, shape, strict=True)
             ):
-                raise IKError(
-                    "{name}: Track.{field} has shape {shape}; wanted {wanted}",
-                    name=self.name,
-                    field=name,
-                    shape=array.shape,
-                    wanted=shape,
-                )
+                raise IKError(f"{self.name}: Track.{name} has shape {array.shape}; wanted {shape}")
             if not array.size:
-                raise IKError(
-                    "{name}: Track.{field} is empty; a track has a frame and a point at least",
-                    name=self.name,
-                    field=name,
-                )
+                raise IKError(f"{self.name}: Track.{name} is empty; a track has a frame and a point at least")
             bad = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
             if bad.any():
                 what = "point" if name == "points" else "frame"
-                raise IKError(
-                    "{name}: Track.{field} is not finite at {what} {argmax}",
-                    name=self.name,
-                    field=name,
-                    what=what,
-                    argmax=int(bad.argmax()),
-                )
+                raise IKError(f"{self.name}: Track.{name} is not finite at {what} {int(bad.argmax())}")
         if self.group not in (FOOT, HAND):
-            raise IKError(
-                "{name}: Track.group is FOOT ({foot}) or HAND ({hand}), got {group!r}",
-                name=self.name,
-                foot=FOOT,
-                hand=HAND,
-                group=self.group,
-            )
+            raise IKError(f"{self.name}: Track.group is FOOT ({FOOT}) or HAND ({HAND}), got {self.group!r}")
 
     @property
     def planted(self) -> FloatArray:
@@ -203,10 +175,7 @@ def limb_tracks(
     length = leg_length(skeleton, character, figure)
     Hints(tails=None if tails is None else frozen(tails)).check(skeleton)
     if pose.channels.ndim != 3:
-        raise IKError(
-            "tracks are of the frames of a motion, (F, n, 6), got a pose of {shape}",
-            shape=pose.channels.shape,
-        )
+        raise IKError(f"tracks are of the frames of a motion, (F, n, 6), got a pose of {pose.channels.shape}")
     limbs = [limb for limb in _limbs(character, figure) if limb.kind in (*LEGS, LimbKind.ARM)]
     if not limbs:
         raise IKError("neither feet nor hands were recognised: give their bones roles")
@@ -268,10 +237,10 @@ def find_contacts(
     """
     options = options or ContactOptions()
     seconds = check_times(tracks, times)
-    check_number(Message("the length of the legs"), length, 0.0, above=True)
+    check_number("the length of the legs", length, 0.0, above=True)
     upward = frozen(up)
     if upward.shape != (3,) or not np.isfinite(upward).all() or not upward.any():
-        raise IKError("up must be a direction (3,), got {up!r}", up=up)
+        raise IKError(f"up must be a direction (3,), got {up!r}")
     upward = upward / np.linalg.norm(upward)
     heights = [track.planted @ upward / length for track in tracks]
     floors = _floors(tracks, heights, seconds, options)
@@ -301,12 +270,7 @@ def check_times(tracks: Sequence[Track], times: npt.ArrayLike) -> FloatArray:
         raise IKError("times of the frames must be finite and rise, (F,), one at least")
     for track in tracks:
         if len(track.places) != len(seconds):
-            raise IKError(
-                "{track} has {count} frames, and there are {times} times",
-                track=track.name,
-                count=len(track.places),
-                times=len(seconds),
-            )
+            raise IKError(f"{track.name} has {len(track.places)} frames, and there are {len(seconds)} times")
     return seconds
 
 
@@ -410,15 +374,10 @@ def locked(track: Track, on: npt.ArrayLike, times: npt.ArrayLike, *, ease: float
         IKError: Shapes do not fit.
     """
     seconds, contact = check_times([track], times), frozen(on, np.bool_)
-    check_number(Message("the time to ease"), ease, 0.0)
+    check_number("the time to ease", ease, 0.0)
     wanted = len(seconds), len(track.points)
     if contact.shape != wanted:
-        raise IKError(
-            "{track}: contacts have shape {shape}; frames and points are {wanted}",
-            track=track.name,
-            shape=contact.shape,
-            wanted=wanted,
-        )
+        raise IKError(f"{track.name}: contacts have shape {contact.shape}; frames and points are {wanted}")
     turned = np.zeros((len(seconds), 3))
     whole: BoolArray = np.logical_and.reduce(contact, axis=1)
     for start, stop in spans(whole):

@@ -62,15 +62,14 @@ class Skin:
         v, count = len(self.vertices), len(self.weight)
         if self.vertices.shape != (v, 3) or self.triangles.shape != (len(self.triangles), 3):
             raise IKError(
-                "vertices {shape} and triangles {triangles_shape}: wanted (v, 3) and (t, 3)",
-                shape=self.vertices.shape,
-                triangles_shape=self.triangles.shape,
+                f"vertices {self.vertices.shape} and triangles {self.triangles.shape}: wanted (v, 3) "
+                "and (t, 3)"
             )
         if not self.vertex.shape == self.joint.shape == self.weight.shape == (count,):
             raise IKError("weights need as many vertices and joints, one of each for every weight")
         for what, rows in (("triangles", self.triangles), ("weights", self.vertex)):
             if rows.size and not (rows.min() >= 0 and rows.max() < v):
-                raise IKError("{what} name vertices that are not among the {v} there are", what=what, v=v)
+                raise IKError(f"{what} name vertices that are not among the {v} there are")
         if not np.isfinite(self.vertices).all():
             raise IKError("vertices of the skin must be finite")
         if not (np.isfinite(self.weight) & (self.weight >= 0.0)).all():
@@ -111,7 +110,7 @@ def bone_volumes(skin: Skin, armature_from_joint: FloatArray, parents: IntArray)
     """
     n = len(armature_from_joint)
     if skin.joint.size and not (skin.joint.min() >= 0 and skin.joint.max() < n):
-        raise IKError("weights name joints that are not among the {n} there are", n=n)
+        raise IKError(f"weights name joints that are not among the {n} there are")
     if not len(skin.triangles):
         raise IKError("the skin has no faces")
     size = float(np.ptp(skin.vertices[skin.triangles.ravel()], axis=0).max())

@@ -171,13 +171,11 @@ def selectively_damped_step(
     """
     if sum(effector_rows) != error.shape[-1]:
         raise IKError(
-            "the effectors have {count} rows together {rows}, but the error has {shape}",
-            count=sum(effector_rows),
-            rows=tuple(effector_rows),
-            shape=error.shape[-1],
+            f"the effectors have {sum(effector_rows)} rows together {tuple(effector_rows)}, but the "
+            f"error has {error.shape[-1]}"
         )
     if not np.all(np.asarray(gamma_max) > 0.0):
-        raise IKError("gamma_max must be above 0, got {gamma_max}", gamma_max=gamma_max)
+        raise IKError(f"gamma_max must be above 0, got {gamma_max}")
     starts = np.cumsum([0, *effector_rows])[:-1]
     u, s, vt = np.linalg.svd(jacobian, full_matrices=False)
     kept = s > RANK_TOLERANCE * s.max(axis=-1, keepdims=True, initial=0.0)  # (..., k)

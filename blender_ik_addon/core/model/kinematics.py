@@ -84,11 +84,7 @@ def forward_kinematics(skeleton: Skeleton, pose: Pose) -> PosedSkeleton:
         IKError: The pose is not of this skeleton.
     """
     if pose.channels.shape[-2] != len(skeleton):
-        raise IKError(
-            "the pose has {shape} joints, the skeleton {count}",
-            shape=pose.channels.shape[-2],
-            count=len(skeleton),
-        )
+        raise IKError(f"the pose has {pose.channels.shape[-2]} joints, the skeleton {len(skeleton)}")
     linear = matrix_from_euler(pose.rotation, skeleton.orders) * pose.scale[..., None, :]
     return PosedSkeleton(skeleton, pose, joint_matrices(skeleton, pose.translation, linear))
 

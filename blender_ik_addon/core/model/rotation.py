@@ -117,11 +117,7 @@ _SECOND_SIGN = frozen(np.where(_ANGLES_OUT == 1, -1.0, 1.0))
 def order_index(order: str) -> int:
     """Return the index of an order's name in EULER_ORDERS."""
     if order not in EULER_ORDERS:
-        raise IKError(
-            "unknown Euler order {order!r}; the orders are {names}",
-            order=order,
-            names=', '.join(EULER_ORDERS),
-        )
+        raise IKError(f"unknown Euler order {order!r}; the orders are {', '.join(EULER_ORDERS)}")
     return EULER_ORDERS.index(order)
 
 
@@ -220,20 +216,13 @@ def _orders(order: int | IntArray, batch: tuple[int, ...]) -> IntArray:
     orders = np.asarray(order, dtype=np.int64)
     count = len(EULER_ORDERS)
     if orders.size and (orders.min() < 0 or orders.max() >= count):
-        raise IKError(
-            "Euler orders are indices 0 to {count}, got {min} to {max}",
-            count=count - 1,
-            min=orders.min(),
-            max=orders.max(),
-        )
+        raise IKError(f"Euler orders are indices 0 to {count - 1}, got {orders.min()} to {orders.max()}")
     if orders.ndim and orders.shape != batch[-orders.ndim :]:
         try:
             orders = np.broadcast_to(orders, batch)
         except ValueError:
             raise IKError(
-                "Euler orders of shape {shape} do not fit rotations of batch shape {batch}",
-                shape=orders.shape,
-                batch=batch,
+                f"Euler orders of shape {orders.shape} do not fit rotations of batch shape {batch}"
             ) from None
     return orders.reshape((1,) * (len(batch) - orders.ndim) + orders.shape)
 

@@ -31,7 +31,7 @@ from ..arrays import (
     usable,
 )
 from ..errors import IKError
-from ..messages import Message, in_a_row
+from ..messages import in_a_row
 from .rotation import order_index
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -106,15 +106,9 @@ class Skeleton:
             try:
                 array = frozen(getattr(self, name), dtype)
             except IKError as error:
-                raise IKError("Skeleton.{name}: {error}", name=name, error=error.message) from None
+                raise IKError(f"Skeleton.{name}: {error.message}") from None
             if array.shape != shape:
-                raise IKError(
-                    "Skeleton.{name} has shape {shape}; {n} joints need {wanted}",
-                    name=name,
-                    shape=array.shape,
-                    n=n,
-                    wanted=shape,
-                )
+                raise IKError(f"Skeleton.{name} has shape {array.shape}; {n} joints need {shape}")
             set_field(self, name, array)
         self._check()
 
@@ -122,68 +116,38 @@ class Skeleton:
         """Raise `IKError`, with the names of the joints, where the arrays are no skeleton."""
         duplicates = sorted(name for name, count in Counter(self.names).items() if count > 1)
         if duplicates:
-            raise IKError(
-                "joint names must be unique; these occur more than once: {names}", names=', '.join(duplicates)
-            )
+            raise IKError(f"joint names must be unique; these occur more than once: {', '.join(duplicates)}")
 
         def refuse(bad: BoolArray | np.bool_, what: str) -> None:
             """Joints (n,); numpy's types do not tell one truth value from an array of them."""
             if bad.any():
                 named = ", ".join(repr(self.names[int(i)]) for i in np.flatnonzero(bad)[:5])
-                raise IKError("{what}: {named}", what=what, named=named)
+                raise IKError(f"{what}: {named}")
 
         joints = np.arange(len(self.names))
-        refuse(
-            (self.parents < -1) | (self.parents >= joints), Message("a parent must come before its children")
-        )
-        refuse(~np.isfinite(self.rest).all((1, 2)), Message("rest matrix is not finite"))
-        refuse(
-            (np.abs(self.rest) > LARGEST).any((1, 2)),
-            Message(
-                "a number of the rest matrix is beyond {most:.0e}, the largest number that can be solved",
-                most=LARGEST,
-            ),
-        )
+        refuse((self.parents < -1) | (self.parents >= joints), "a parent must come before its children")
+        refuse(~np.isfinite(self.rest).all((1, 2)), "rest matrix is not finite")
+        beyond = f"beyond {LARGEST:.0e}, the largest number that can be solved"
+        refuse((np.abs(self.rest) > LARGEST).any((1, 2)), f"a number of the rest matrix is {beyond}")
         for name in ("lower", "upper"):
             limit = getattr(self, name)
-            refuse(
-                ((np.abs(limit) > LARGEST) & np.isfinite(limit)).any(1),
-                Message(
-                    "a number in {name} is beyond {most:.0e}, the largest number that can be "
-                    "solved (inf stands for no limit)",
-                    name=name,
-                    most=LARGEST,
-                ),
-            )
+            large = (np.abs(limit) > LARGEST) & np.isfinite(limit)
+            refuse(large.any(1), f"a number in {name} is {beyond} (inf stands for no limit)")
         rotation = self.rest[:, :3, :3]
         off = np.abs(np.swapaxes(rotation, -1, -2) @ rotation - np.eye(3)).max((1, 2), initial=0.0)
-        refuse(
-            off > ORTHONORMAL_TOLERANCE,
-            Message("rest matrix is not a rotation and an offset (scale or shear)"),
-        )
-        refuse(np.linalg.det(rotation) < 0, Message("rest matrix mirrors"))
+        refuse(off > ORTHONORMAL_TOLERANCE, "rest matrix is not a rotation and an offset (scale or shear)")
+        refuse(np.linalg.det(rotation) < 0, "rest matrix mirrors")
         if not usable(self.up) or abs(float(self.up @ self.up) - 1.0) > ORTHONORMAL_TOLERANCE:
-            raise IKError(
-                "Skeleton.up must be a direction of length 1, got {tolist}", tolist=self.up.tolist()
-            )
-        refuse((self.orders < 0) | (self.orders >= 6), Message("unknown rotation order"))
-        refuse(
-            (self.inherit_scale < 0) | (self.inherit_scale >= len(INHERIT_SCALE)),
-            Message("unknown scale mode"),
-        )
-        refuse(np.isnan(self.lower).any(1) | np.isnan(self.upper).any(1), Message("a limit is not a number"))
-        refuse((self.lower > self.upper).any(1), Message("a lower limit lies above its upper limit"))
-        refuse(np.isinf(self.preferred).any(1), Message("preferred value is not finite"))
-        refuse(
-            (np.abs(self.preferred) > LARGEST).any(1),
-            Message(
-                "a preferred value is beyond {most:.0e}, the largest number that can be solved", most=LARGEST
-            ),
-        )
-        refuse(
-            ~((self.stiffness >= 0) & (self.stiffness < 1)).all(1),
-            Message("stiffness must be at least 0 and below 1"),
-        )
+            raise IKError(f"Skeleton.up must be a direction of length 1, got {self.up.tolist()}")
+        refuse((self.orders < 0) | (self.orders >= 6), "unknown rotation order")
+        modes = len(INHERIT_SCALE)
+        refuse((self.inherit_scale < 0) | (self.inherit_scale >= modes), "unknown scale mode")
+        refuse(np.isnan(self.lower).any(1) | np.isnan(self.upper).any(1), "a limit is not a number")
+        refuse((self.lower > self.upper).any(1), "a lower limit lies above its upper limit")
+        refuse(np.isinf(self.preferred).any(1), "preferred value is not finite")
+        refuse((np.abs(self.preferred) > LARGEST).any(1), f"a preferred value is {beyond}")
+        stiff = ((self.stiffness >= 0) & (self.stiffness < 1)).all(1)
+        refuse(~stiff, "stiffness must be at least 0 and below 1")
 
     @classmethod
     def build(
@@ -237,22 +201,14 @@ class Skeleton:
         scale_modes = ["FULL"] * n if inherit_scale is None else list(inherit_scale)
         unknown = sorted(set(scale_modes) - set(INHERIT_SCALE))
         if unknown:
-            raise IKError(
-                "unknown scale mode {unknown!r}; known are {names}",
-                unknown=unknown[0],
-                names=', '.join(INHERIT_SCALE),
-            )
+            raise IKError(f"unknown scale mode {unknown[0]!r}; known are {', '.join(INHERIT_SCALE)}")
 
         def channels(field: str, given: PerChannel | None, usual: float) -> FloatArray:
             whole = np.full((n, CHANNELS), usual)
             if isinstance(given, Mapping):
                 for name, row in given.items():
                     if name not in index:
-                        raise IKError(
-                            "{field} is given for {name!r}, which is not among the joints",
-                            field=field,
-                            name=name,
-                        )
+                        raise IKError(f"{field} is given for {name!r}, which is not among the joints")
                     _fill(f"{field} of {name!r}", whole[index[name]], row)
             elif given is not None:
                 _fill(field, whole, given)
@@ -297,17 +253,13 @@ class Skeleton:
         if isinstance(joint, str):
             if joint in self._index_of_name:
                 return self._index_of_name[joint]
-            raise IKError(
-                "there is no joint {joint!r}; there are: {names}", joint=joint, names=in_a_row(self.names, 20)
-            )
+            raise IKError(f"there is no joint {joint!r}; there are: {in_a_row(self.names, 20)}")
         try:
             number = index(joint)
         except TypeError:
-            raise IKError("a joint is given by its name or its index, got {joint!r}", joint=joint) from None
+            raise IKError(f"a joint is given by its name or its index, got {joint!r}") from None
         if not 0 <= number < len(self):
-            raise IKError(
-                "joint {joint} is out of range: the skeleton has {count} joints", joint=joint, count=len(self)
-            )
+            raise IKError(f"joint {joint} is out of range: the skeleton has {len(self)} joints")
         return number
 
     @cached_property
@@ -391,19 +343,13 @@ def _parent_indices(
     """Index of the parent of each joint, -1 for a root, (n,)."""
     if len(parents) != len(names):
         raise IKError(
-            "there are {n} names but {count} parents; each joint needs one, or None",
-            n=len(names),
-            count=len(parents),
+            f"there are {len(names)} names but {len(parents)} parents; each joint needs one, or None"
         )
     found: list[int] = []
     for name, parent in zip(names, parents, strict=True):
         if isinstance(parent, str):
             if parent not in index:
-                raise IKError(
-                    "joint {name!r} has the parent {parent!r}, which is not among the joints",
-                    name=name,
-                    parent=parent,
-                )
+                raise IKError(f"joint {name!r} has the parent {parent!r}, which is not among the joints")
             found.append(index[parent])
         else:
             found.append(-1 if parent is None else int(parent))
@@ -420,7 +366,7 @@ def _rest_matrices(n: int, offsets: npt.ArrayLike | None, rest: npt.ArrayLike | 
     matrices = np.tile(np.eye(4), (n, 1, 1))
     matrices[:, :3, 3] = _broadcast("offsets", offsets, (n, 3), np.float64)
     if np.ndim(offsets) < 2:  # pyright: ignore[reportUnknownMemberType]
-        raise IKError("offsets are one for each joint, ({n}, 3), got {offsets!r}", n=n, offsets=offsets)
+        raise IKError(f"offsets are one for each joint, ({n}, 3), got {offsets!r}")
     return matrices
 
 
@@ -429,11 +375,8 @@ def _check_unwound(name: str, angles: FloatArray, names: Sequence[str]) -> None:
     wound = (np.abs(angles) > WINDING) & (np.abs(angles) <= LARGEST)
     if wound.any():
         raise IKError(
-            "{name} of {names!r} is {worst:g}, more than two turns: angles are radians, and inf "
-            "stands for no limit",
-            name=name,
-            names=names[int(np.argmax(wound.any(axis=1)))],
-            worst=float(angles[wound][0]),
+            f"{name} of {names[int(np.argmax(wound.any(axis=1)))]!r} is {float(angles[wound][0]):g}, "
+            "more than two turns: angles are radians, and inf stands for no limit"
         )
 
 
@@ -441,7 +384,7 @@ def _direction(up: str | npt.ArrayLike) -> FloatArray:
     """The direction of an axis by its letter, or that of a vector, of length 1, (3,)."""
     axis = "XYZ".find(up) if isinstance(up, str) else -1
     if isinstance(up, str) and (axis < 0 or len(up) != 1):
-        raise IKError("up must be X, Y, Z or a direction (3,), got {up!r}", up=up)
+        raise IKError(f"up must be X, Y, Z or a direction (3,), got {up!r}")
     direction = np.eye(3)[axis] if isinstance(up, str) else frozen(up)
     return direction / (np.linalg.norm(direction) or 1.0)
 
@@ -453,17 +396,11 @@ def _broadcast(
     try:
         array = frozen(value, dtype)
     except IKError as error:
-        raise IKError("{field}: {error}", field=field, error=error.message) from None
+        raise IKError(f"{field}: {error.message}") from None
     try:
         return np.broadcast_to(array, shape)
     except ValueError:
-        raise IKError(
-            "{field} has shape {shape}; {count} joints need {wanted}",
-            field=field,
-            shape=array.shape,
-            count=shape[0],
-            wanted=shape,
-        ) from None
+        raise IKError(f"{field} has shape {array.shape}; {shape[0]} joints need {shape}") from None
 
 
 def _fill(field: str, whole: FloatArray, given: npt.ArrayLike) -> None:
@@ -489,17 +426,11 @@ class Pose:
     def __post_init__(self) -> None:
         freeze(self, "channels", "scale")
         if self.channels.ndim < 2 or self.channels.shape[-1] != CHANNELS:
-            raise IKError(
-                "Pose.channels has shape {shape}; wanted (..., joints, {channels})",
-                shape=self.channels.shape,
-                channels=CHANNELS,
-            )
+            raise IKError(f"Pose.channels has shape {self.channels.shape}; wanted (..., joints, {CHANNELS})")
         if self.scale.shape != (*self.channels.shape[:-1], 3):
             raise IKError(
-                "Pose.scale has shape {shape}; channels of shape {channels_shape} need {value}",
-                shape=self.scale.shape,
-                channels_shape=self.channels.shape,
-                value=(*self.channels.shape[:-1], 3),
+                f"Pose.scale has shape {self.scale.shape}; channels of shape {self.channels.shape} "
+                f"need {(*self.channels.shape[:-1], 3)}"
             )
         for array in (self.channels, self.scale):
             if not usable(array):
@@ -524,7 +455,7 @@ class Pose:
         """The rest pose: every channel 0, every scale 1; once, or for a number of frames or leading axes."""
         frames = frames if isinstance(frames, tuple) else (frames,)
         for count in frames:
-            check_whole(Message("the number of frames"), count, 0)
+            check_whole("the number of frames", count, 0)
         return cls.from_channels(np.zeros((*frames, len(skeleton), CHANNELS)))
 
     def __repr__(self) -> str:
@@ -578,6 +509,4 @@ class Pose:
 def _unusable(array: FloatArray) -> IKError:
     """The error of a pose with such channels or scales."""
     finite = bool(np.isfinite(array).all())
-    return IKError(
-        Message("a pose {fault}", fault=fault(array)) if finite else "a pose has a value that is not finite"
-    )
+    return IKError(f"a pose {fault(array)}" if finite else "a pose has a value that is not finite")

@@ -107,15 +107,9 @@ class SolverOptions:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise IKError(
-                "unknown method {method!r}; there are {names}", method=self.method, names=', '.join(METHODS)
-            )
+            raise IKError(f"unknown method {self.method!r}; there are {', '.join(METHODS)}")
         if self.redundancy not in REDUNDANCY:
-            raise IKError(
-                "redundancy must be one of {names}, got {redundancy!r}",
-                names=', '.join(REDUNDANCY),
-                redundancy=self.redundancy,
-            )
+            raise IKError(f"redundancy must be one of {', '.join(REDUNDANCY)}, got {self.redundancy!r}")
         for key, least in (("max_iterations", 1), ("restarts", 0)):
             check_whole(key, getattr(self, key), least)
         for key in ABOVE_ZERO:
@@ -126,11 +120,7 @@ class SolverOptions:
             check_number("clamp_distance", self.clamp_distance, 0.0, above=True)
         if self.alternate_jacobian and not self.uses("alternate_jacobian"):
             known = ", ".join(name for name in METHODS if name in USED_BY["alternate_jacobian"])
-            raise IKError(
-                "{method} has no use for the alternate Jacobian; these have: {known}",
-                method=self.method,
-                known=known,
-            )
+            raise IKError(f"{self.method} has no use for the alternate Jacobian; these have: {known}")
 
     def uses(self, setting: str) -> bool:
         """Whether the method has a use for one of these fields."""
@@ -182,7 +172,5 @@ def with_overrides(options: SolverOptions | None, overrides: Overrides) -> Solve
     known = SolverOptions.__dataclass_fields__
     unknown = sorted(overrides.keys() - known.keys())
     if unknown:
-        raise IKError(
-            "there is no option {unknown!r}; there are {names}", unknown=unknown[0], names=', '.join(known)
-        )
+        raise IKError(f"there is no option {unknown[0]!r}; there are {', '.join(known)}")
     return replace(options or SolverOptions(), **overrides)

@@ -76,29 +76,24 @@ class Problem:
             IKError: Something is no task, does not fit the skeleton, or targets have different frames.
         """
         if not isinstance(skeleton, Skeleton):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise IKError("a problem is about a Skeleton, got {skeleton!r:.60}", skeleton=skeleton)
+            raise IKError(f"a problem is about a Skeleton, got {skeleton!r:.60}")
         tasks = tuple(tasks) if isinstance(tasks, Iterable) else (tasks,)
         object.__setattr__(self, "skeleton", skeleton)
         object.__setattr__(self, "tasks", tasks)
         for task in tasks:
             if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise IKError(
-                    "a {type} is no task; there are ReachPoint, MatchOrientation, ...",
-                    type=type(task).__name__,
+                    f"a {type(task).__name__} is no task; there are ReachPoint, MatchOrientation, ..."
                 )
             task.check(skeleton)
         object.__setattr__(self, "preferred", _preferred(skeleton, preferred))
         count = 1 if self.preferred is None or self.preferred.ndim < 3 else len(self.preferred)
         if count not in (1, self.frames):
-            raise IKError(
-                "there are preferred channels of {count} frames, and targets of {frames}",
-                count=count,
-                frames=self.frames,
-            )
+            raise IKError(f"there are preferred channels of {count} frames, and targets of {self.frames}")
         moving = [task for task in tasks if task.frames is not None]
         if len({task.frames for task in moving} - {1}) > 1:
             listed = ", ".join(f"{task.label}: {task.frames}" for task in moving)
-            raise IKError("targets have different numbers of frames ({listed})", listed=listed)
+            raise IKError(f"targets have different numbers of frames ({listed})")
 
     def __repr__(self) -> str:
         return f"Problem({self.skeleton!r}, {list(self.tasks)!r})"
@@ -134,13 +129,9 @@ def assemble(problem: Problem, pose: Pose) -> System:
     """
     n = len(problem.skeleton)
     if len(pose.frames) != 1 or pose.channels.shape[-2] != n:
-        raise IKError("the pose has shape {shape}, wanted (frames, {n}, 6)", shape=pose.channels.shape, n=n)
+        raise IKError(f"the pose has shape {pose.channels.shape}, wanted (frames, {n}, 6)")
     if problem.frames not in (None, 1) and pose.frames[0] != problem.frames:
-        raise IKError(
-            "the targets have {frames} frames, the pose {pose_frames}",
-            frames=problem.frames,
-            pose_frames=pose.frames[0],
-        )
+        raise IKError(f"the targets have {problem.frames} frames, the pose {pose.frames[0]}")
     skeleton, tasks = with_slacks(problem.skeleton, problem.tasks)
     if skeleton is problem.skeleton:
         return System(problem, pose)
@@ -158,14 +149,10 @@ def _preferred(skeleton: Skeleton, preferred: npt.ArrayLike | None) -> FloatArra
     found = frozen(preferred)
     wanted = (len(skeleton), CHANNELS)
     if found.ndim not in (2, 3) or found.shape[-2:] != wanted:
-        raise IKError(
-            "preferred channels have shape {shape}, wanted {wanted} or (frames, *{wanted})",
-            shape=found.shape,
-            wanted=wanted,
-        )
+        raise IKError(f"preferred channels have shape {found.shape}, wanted {wanted} or (frames, *{wanted})")
     if np.isinf(found).any():
         joint = int(np.argwhere(np.isinf(found))[0][-2])
-        raise IKError("joint {names!r}: a preferred channel is not finite", names=skeleton.names[joint])
+        raise IKError(f"joint {skeleton.names[joint]!r}: a preferred channel is not finite")
     return found
 
 
@@ -297,12 +284,7 @@ class System:
             IKError: Their number or the shape of one is wrong, or one is not finite.
         """
         if len(targets) != len(self._tasks):
-            raise IKError(
-                "{count} targets for {tasks} tasks ({names})",
-                count=len(targets),
-                tasks=len(self._tasks),
-                names=', '.join(self.labels),
-            )
+            raise IKError(f"{len(targets)} targets for {len(self._tasks)} tasks ({', '.join(self.labels)})")
         some = alike(self)
         some._targets, some._moved = targets, None
         some._kinds = [

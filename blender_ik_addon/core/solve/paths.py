@@ -56,19 +56,19 @@ def target_path(
         IKError: An argument has the wrong shape or is not finite.
     """
     if int(points) != points or points < 0:
-        raise IKError("points of a path must be a whole number from 0, got {points}", points=points)
+        raise IKError(f"points of a path must be a whole number from 0, got {points}")
     named = {"start": start, "target": target, "origin": origin, "about": about}
     arrays = {name: np.asarray(value, dtype=np.float64) for name, value in named.items()}
     for name, array in arrays.items():
         if array.ndim < 1 or array.shape[-1] != 3:
-            raise IKError("{name} of a path has shape {shape}, wanted (..., 3)", name=name, shape=array.shape)
+            raise IKError(f"{name} of a path has shape {array.shape}, wanted (..., 3)")
         if not np.isfinite(array).all():
-            raise IKError("{name} of a path is not finite", name=name)
+            raise IKError(f"{name} of a path is not finite")
     shapes = {name: array.shape for name, array in arrays.items()}
     try:
         first, last, middle, axis = np.broadcast_arrays(*arrays.values())
     except ValueError:
-        raise IKError("the leading axes of a path do not go together: {shapes}", shapes=shapes) from None
+        raise IKError(f"the leading axes of a path do not go together: {shapes}") from None
 
     y, x = first - middle, last - middle
     start_length, target_length = _length(y), _length(x)  # (..., 1)

@@ -113,12 +113,7 @@ class Tracker:
             weighty = [number for number, task in enumerate(tasks) if task.weight > 0.0]
             if len(targets) not in (0, len(weighty)):
                 labels = ", ".join(tasks[number].label for number in weighty)
-                raise IKError(
-                    "{count} targets for {tasks} tasks ({labels})",
-                    count=len(targets),
-                    tasks=len(weighty),
-                    labels=labels,
-                )
+                raise IKError(f"{len(targets)} targets for {len(weighty)} tasks ({labels})")
             moved = dict(zip(weighty, targets, strict=False))
         for number, target in moved.items():
             tasks[number] = tasks[number].moved(target)
@@ -134,6 +129,6 @@ class Tracker:
         if labels.count(name) != 1:
             names = ", ".join(labels)
             if name in labels:
-                raise IKError("several tasks are called {name!r}; there are {names}", name=name, names=names)
-            raise IKError("no task is called {name!r}; there are {names}", name=name, names=names)
+                raise IKError(f"several tasks are called {name!r}; there are {names}")
+            raise IKError(f"no task is called {name!r}; there are {names}")
         return labels.index(name)

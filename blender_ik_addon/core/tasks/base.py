@@ -32,7 +32,6 @@ from ..arrays import (
     usable,
 )
 from ..errors import IKError
-from ..messages import Message
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism
 from ..model.rotation import matrix_from_quat
 from ..model.skeleton import Skeleton
@@ -99,7 +98,7 @@ class ArrayField:
         try:
             array = frozen(given)
         except IKError as error:
-            raise IKError("{where}: {error}", where=where, error=error.message) from None
+            raise IKError(f"{where}: {error.message}") from None
         array = self._converted(array)
         more = array.ndim - len(self.tail)
         if more not in range(self.by_frame + 1) or any(
@@ -108,24 +107,14 @@ class ArrayField:
             sizes = ["n" if size is None else str(size) for size in self.tail]
             shapes = [sizes, ["F", *sizes]] if self.by_frame else [sizes]
             wanted = " or ".join(f"({', '.join(each)}{',' * (len(each) == 1)})" for each in shapes)
-            raise IKError(
-                "{where} has shape {given}, wanted {wanted}{takes}",
-                where=where,
-                given=np.shape(given),
-                wanted=wanted,
-                takes=self.takes,
-            )
+            raise IKError(f"{where} has shape {np.shape(given)}, wanted {wanted}{self.takes}")
         if more and not len(array):
-            raise IKError(
-                "{where} has shape {given}: no frames, wanted at least one",
-                where=where,
-                given=np.shape(given),
-            )
+            raise IKError(f"{where} has shape {np.shape(given)}: no frames, wanted at least one")
         known = array
         if not usable(array):
             known = array[~gaps(array)] if more else array
             if not known.size or not usable(known):
-                raise IKError("{where} {array}", where=where, array=fault(array))
+                raise IKError(f"{where} {fault(array)}")
         return self._normal(where, array, known)
 
     def _converted(self, array: FloatArray) -> FloatArray:
@@ -141,7 +130,7 @@ class PlaceField(ArrayField):
     """A point of space, (3,) [m]."""
 
     tail = (3,)
-    takes = Message(", or matrices (4, 4)")
+    takes = ", or matrices (4, 4)"
     by_frame = True
 
     def _converted(self, array: FloatArray) -> FloatArray:
@@ -162,7 +151,7 @@ class DirectionField(ArrayField):
 
     def _normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
         if (lengths(known) == 0.0).any():
-            raise IKError("{where} is zero, it must have a direction", where=where)
+            raise IKError(f"{where} is zero, it must have a direction")
         sizes = lengths(array)[..., None]
         # What has been normalised stays as it is, to the last digit.
         return frozen(array / np.where(np.abs(sizes - 1.0) <= UNIT_ROUNDING, 1.0, sizes))
@@ -172,7 +161,7 @@ class OrientationField(ArrayField):
     """A rotation matrix (3, 3)."""
 
     tail = (3, 3)
-    takes = Message(", quaternions (4,), w first, or matrices (4, 4)")
+    takes = ", quaternions (4,), w first, or matrices (4, 4)"
     by_frame = True
 
     def _converted(self, array: FloatArray) -> FloatArray:
@@ -186,7 +175,7 @@ class OrientationField(ArrayField):
         rotations = known[..., :3, :3]
         off = np.abs(np.swapaxes(rotations, -1, -2) @ rotations - PLAIN_AXES).max()
         if off > ROTATION_TOLERANCE or (np.linalg.det(rotations) < 0.0).any():
-            raise IKError("{where} is not a rotation matrix", where=where)
+            raise IKError(f"{where} is not a rotation matrix")
         return array
 
 
@@ -194,7 +183,7 @@ class FrameField(OrientationField):
     """A matrix (4, 4) of a rotation and an offset [m]."""
 
     tail = (4, 4)
-    takes = Message(", or places and quaternions (7,)")
+    takes = ", or places and quaternions (7,)"
 
     def _converted(self, array: FloatArray) -> FloatArray:
         if array.ndim not in (1, 2) or array.shape[-1] != 7:
@@ -207,7 +196,7 @@ class FrameField(OrientationField):
     def _normal(self, where: str, array: FloatArray, known: FloatArray) -> FloatArray:
         super()._normal(where, array, known)
         if (np.abs(known[..., 3, :] - BOTTOM) > ROTATION_TOLERANCE).any():
-            raise IKError("{where}: the last row of a matrix must be 0, 0, 0, 1", where=where)
+            raise IKError(f"{where}: the last row of a matrix must be 0, 0, 0, 1")
         return array
 
 
@@ -280,12 +269,7 @@ class Task(ABC):
         for name, count in counts[1:]:
             if count != counts[0][1]:
                 raise IKError(
-                    "{label}: {counts} has {other_counts} frames, but {name} has {count}",
-                    label=self.label,
-                    counts=counts[0][0],
-                    other_counts=counts[0][1],
-                    name=name,
-                    count=count,
+                    f"{self.label}: {counts[0][0]} has {counts[0][1]} frames, but {name} has {count}"
                 )
 
     def __repr__(self) -> str:
@@ -381,12 +365,7 @@ class Task(ABC):
         self.arrays[self.target_field].__set__(moved, target)
         moved.__post_init__()
         if moved.frames is not None and self.frames is None:
-            raise IKError(
-                "{label}: {target_field} has {frames} frames, wanted one",
-                label=self.label,
-                target_field=self.target_field,
-                frames=moved.frames,
-            )
+            raise IKError(f"{self.label}: {self.target_field} has {moved.frames} frames, wanted one")
         return moved
 
     def _copy(self) -> Self:
@@ -546,7 +525,7 @@ def with_frames(arrays: Sequence[FloatArray], dimensions: int) -> list[FloatArra
 def check_axes(label: str, axes: Sequence[bool]) -> None:
     """Raise `IKError` unless at least one of three axes is on."""
     if len(axes) != 3 or not any(axes):
-        raise IKError("{label}: at least one of three axes must be on, got {axes}", label=label, axes=axes)
+        raise IKError(f"{label}: at least one of three axes must be on, got {axes}")
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -37,21 +37,14 @@ class StayNear(Task):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.axes) != CHANNELS:
-            raise IKError(
-                "{label}: axes must be {channels} switches, got {count}",
-                label=self.label,
-                channels=CHANNELS,
-                count=len(self.axes),
-            )
+            raise IKError(f"{self.label}: axes must be {CHANNELS} switches, got {len(self.axes)}")
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when shape or joints do not fit."""
         if self.channels.shape[-2] != skeleton.posed_joints:
             raise IKError(
-                "{label}: channels are for {shape} joints, the skeleton has {joints}",
-                label=self.label,
-                shape=self.channels.shape[-2],
-                joints=skeleton.posed_joints,
+                f"{self.label}: channels are for {self.channels.shape[-2]} joints, the skeleton has "
+                f"{skeleton.posed_joints}"
             )
         self.joints(skeleton)
 

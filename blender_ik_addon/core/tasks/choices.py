@@ -41,38 +41,23 @@ class OneOf(Task):
         object.__setattr__(self, "alternatives", tuple(self.alternatives))
         super().__post_init__()
         if len(self.alternatives) < 2:
-            raise IKError(
-                "{label}: wanted at least two alternatives, got {count}",
-                label=self.label,
-                count=len(self.alternatives),
-            )
+            raise IKError(f"{self.label}: wanted at least two alternatives, got {len(self.alternatives)}")
         for other in self.alternatives:
             if not isinstance(other, Task) or other.parts != (other,) or isinstance(other, OneOf):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise IKError(
-                    "{label}: {type} cannot be an alternative", label=self.label, type=type(other).__name__
-                )
+                raise IKError(f"{self.label}: {type(other).__name__} cannot be an alternative")
             if other.angular != self.alternatives[0].angular:
                 raise IKError(
-                    "{label}: {first} and {second} cannot be compared: one is an angle, the other a length",
-                    label=self.label,
-                    first=self.alternatives[0].label,
-                    second=other.label,
+                    f"{self.label}: {self.alternatives[0].label} and {other.label} cannot be compared: "
+                    "one is an angle, the other a length"
                 )
             if other.given is not None:
                 raise IKError(
-                    "{label}: {choice} has frames without a target, alternatives need one",
-                    label=self.label,
-                    choice=other.label,
+                    f"{self.label}: {other.label} has frames without a target, alternatives need one"
                 )
         check_number(f"{self.label}: margin", self.margin, 0.0)
         counts = [other.frames for other in self.alternatives if other.frames not in (None, 1)]
         if len(set(counts)) > 1:
-            raise IKError(
-                "{label}: alternatives have {counts} and {other_counts} frames",
-                label=self.label,
-                counts=counts[0],
-                other_counts=counts[1],
-            )
+            raise IKError(f"{self.label}: alternatives have {counts[0]} and {counts[1]} frames")
 
     @property
     def angular(self) -> bool:  # type: ignore[override]
@@ -121,12 +106,7 @@ class OneOf(Task):
         """The same task with other targets, one for each alternative along the first axis."""
         count = len(self.alternatives)
         if len(target) != count:
-            raise IKError(
-                "{label}: got {count} targets for {choices} alternatives",
-                label=self.label,
-                count=len(target),
-                choices=count,
-            )
+            raise IKError(f"{self.label}: got {len(target)} targets for {count} alternatives")
         pairs = zip(self.alternatives, target, strict=True)
         return replace(self, alternatives=tuple(other.moved(own) for other, own in pairs))
 

@@ -160,9 +160,7 @@ class ReachCarried(ReachPoint):
         """Raise `IKError` when a joint does not exist, or carries a place for itself."""
         joint, carrier = self.joints(skeleton)
         if joint == carrier:
-            raise IKError(
-                "{label}: a joint cannot carry the place where it should be itself", label=self.label
-            )
+            raise IKError(f"{self.label}: a joint cannot carry the place where it should be itself")
 
 
 class CarriedRows(PlaceRows, of=ReachCarried):
@@ -313,12 +311,7 @@ class OnPlane(JointTask):
         super().__post_init__()
         check_number(f"{self.label}: offset", self.offset)
         if self.side not in tuple(Side):
-            raise IKError(
-                "{label}: side must be one of {names}, got {side!r}",
-                label=self.label,
-                names=', '.join(Side),
-                side=self.side,
-            )
+            raise IKError(f"{self.label}: side must be one of {', '.join(Side)}, got {self.side!r}")
         object.__setattr__(self, "side", Side(self.side))
 
     @property
@@ -426,27 +419,21 @@ class Balance(Task):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.masses < 0.0).any():
-            raise IKError("{label}: masses must be at least 0, one for each joint", label=self.label)
+            raise IKError(f"{self.label}: masses must be at least 0, one for each joint")
         if not self.masses.sum() > 0.0:
-            raise IKError("{label}: there is no mass: at least one joint must have some", label=self.label)
+            raise IKError(f"{self.label}: there is no mass: at least one joint must have some")
         if self.axes is not None:
             check_axes(self.label, self.axes)
         if len(self.centres) not in (0, len(self.masses)):
             raise IKError(
-                "{label}: centres has shape {shape}, wanted ({count}, 3)",
-                label=self.label,
-                shape=self.centres.shape,
-                count=len(self.masses),
+                f"{self.label}: centres has shape {self.centres.shape}, wanted ({len(self.masses)}, 3)"
             )
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when the masses are not those of the skeleton."""
         if len(self.masses) != skeleton.posed_joints:
             raise IKError(
-                "{label}: {count} masses for {joints} joints of the skeleton",
-                label=self.label,
-                count=len(self.masses),
-                joints=skeleton.posed_joints,
+                f"{self.label}: {len(self.masses)} masses for {skeleton.posed_joints} joints of the skeleton"
             )
 
     def joints(self, skeleton: Skeleton) -> list[int]:

@@ -124,11 +124,9 @@ class KeepDistance(JointTask):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.other is not None and self.target.ndim > 1:
-            raise IKError(
-                "{label}: target has shape {shape}, wanted (3,)", label=self.label, shape=self.target.shape
-            )
+            raise IKError(f"{self.label}: target has shape {self.target.shape}, wanted (3,)")
         if (self.distance < 0.0).any():
-            raise IKError("{label}: distance must be at least 0, one or one for each frame", label=self.label)
+            raise IKError(f"{self.label}: distance must be at least 0, one or one for each frame")
 
     @property
     def target_field(self) -> str:
@@ -145,10 +143,7 @@ class KeepDistance(JointTask):
         """Raise `IKError` when a joint does not exist, or both are the same point."""
         joints = self.joints(skeleton)
         if len(joints) == 2 and joints[0] == joints[1]:
-            raise IKError(
-                "{label}: both points are of one joint, so that their distance never changes",
-                label=self.label,
-            )
+            raise IKError(f"{self.label}: both points are of one joint, so that their distance never changes")
 
     def joints(self, skeleton: Skeleton) -> list[int]:
         """The joint, and the other."""
@@ -225,15 +220,12 @@ class PointPole(Task):
         root, middle, tip = self.joints(skeleton)
         if root not in skeleton.ancestors(middle)[1:] or middle not in skeleton.ancestors(tip)[1:]:
             raise IKError(
-                "{label}: {root!r}, {joint!r} and {tip!r} must follow one another from the body outward",
-                label=self.label,
-                root=self.root,
-                joint=self.joint,
-                tip=self.tip,
+                f"{self.label}: {self.root!r}, {self.joint!r} and {self.tip!r} must follow one another "
+                "from the body outward"
             )
         rest = skeleton.armature_from_joint_rest[[root, middle, tip], :3, 3]
         if not (np.linalg.norm(np.diff(rest, axis=0), axis=1) > 0.0).all():
-            raise IKError("{label}: two of its joints lie at one place in the rest pose", label=self.label)
+            raise IKError(f"{self.label}: two of its joints lie at one place in the rest pose")
 
 
 class PoleRows(PointFunctionRows, of=PointPole):
