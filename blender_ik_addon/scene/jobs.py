@@ -28,6 +28,8 @@ class Job(Generic[Result]):
     """What is cancelled, in messages."""
     progress: float
     """Part done, in [0, 1]."""
+    remark: str = ""
+    """What should be known while it works."""
 
     def __init__(self, *armature_objects: Object) -> None:
         """Begin with nothing done."""

@@ -143,7 +143,8 @@ class JobOperator(ArmatureOperator):
         text = Message(
             "Poise: {doing}, {percent} %.  Esc: cancel and restore", doing=self.doing, percent=percent
         )
-        context.workspace.status_text_set(translated(text))
+        told = Joined(".  ", (text, self._job.remark)) if self._job.remark else text
+        context.workspace.status_text_set(translated(told))
         return more
 
     def _end(self, context: Context) -> None:

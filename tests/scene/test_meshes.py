@@ -11,6 +11,7 @@ import pytest
 
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.bake.job import BakeJob
+from blender_ik_addon.scene.bake.together import BakeJobs
 
 from . import builders
 
@@ -83,6 +84,21 @@ def test_skins_are_not_evaluated_and_are_as_before_in_the_end(arm: Any, way: str
     with evaluations(obj) as frames:
         bpy.context.scene.frame_set(3)
     assert frames == [3]
+
+
+def test_a_bake_tells_of_skins_that_are_hidden_meanwhile(arm: Any):
+    def told(job: BakeJob | BakeJobs) -> str:
+        job.step()
+        remark = job.remark
+        job.cancel()
+        return remark
+
+    assert told(BakeJob(arm)) == ""
+    obj = skin(arm)
+    bpy.context.view_layer.objects.active = arm
+    assert told(BakeJob(arm)) == told(BakeJobs([arm])) == "Meshes that follow bones are hidden meanwhile"
+    assert not obj.hide_viewport
+    assert told(BakeJob(arm, range(1, 4))) == ""
 
 
 def test_a_target_on_a_skin_is_where_the_skin_takes_it(arm: Any):

@@ -341,6 +341,7 @@ class BakeJob(Job[BakeReport]):
         # The pose, and what else is animated and was moved without a key, come last: setting the frame, and
         # updating what was tagged, play the animation over them.
         meshes = MeshesLeftOut.of(view_layer, len(self.solved))
+        self.remark = meshes.remark
         self._kept = (
             meshes.show,
             lambda: restore_frame(scene, frame),

@@ -13,8 +13,12 @@ from typing import Any, Final
 import bpy
 from bpy.types import Object, ViewLayer
 
+from ...core.messages import Message
 from ..armature.restoring import block_with_uid
 from ..effectors.effectors import targets_of
+
+HIDDEN: Final = Message("Meshes that follow bones are hidden meanwhile")
+"""What is said while some are."""
 
 FEWEST_FRAMES: Final = 10
 """Frames below which it does not pay [1]: to build the scene without the meshes, and with them again, takes
@@ -35,6 +39,11 @@ class MeshesLeftOut:
 
     selected: dict[int, bool]
     """Session uids of the objects -> whether they were selected, which ends when an object is hidden."""
+
+    @property
+    def remark(self) -> str:
+        """What is said while they are left out; nothing if there are none."""
+        return HIDDEN if self.selected else ""
 
     @classmethod
     def of(cls, view_layer: ViewLayer, frames: int) -> "MeshesLeftOut":

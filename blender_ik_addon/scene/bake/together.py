@@ -106,6 +106,7 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
                 job = self._jobs[row] if not number else self._job(armature_object)
                 self._undo.callback(job.cancel)
                 while job.step():
+                    self.remark = job.remark
                     yield done + part * (row + job.progress) / count
                 self._reports[uid] = job.finish()
                 self._done.append(job)

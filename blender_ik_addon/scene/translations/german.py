@@ -367,6 +367,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "May Move": "Darf sich verschieben",
     "Measure Meshes": "Maschen messen",
     "Measure the meshes that the bones carry; masses of bones then follow from their volumes": "Die Maschen messen, die die Knochen tragen; Massen von Knochen folgen dann aus deren Volumen",
+    "Meshes that follow bones are hidden meanwhile": "Maschen, die Knochen folgen, sind so lange ausgeblendet",
     "Mesh Masses": "Massen der Maschen",
     "Mesh Volume": "Volumen der Maschen",
     "Method": "Methode",
