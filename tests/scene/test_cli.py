@@ -69,7 +69,7 @@ def test_a_bake_is_reported_and_saved(shot: Path, tmp_path: Path, capsys: pytest
     assert len(told["position_errors"]) == 6 and told["rotation_errors"][0] == [None]
     assert told["effectors"][0]["position_error"] == max(row[0] for row in told["position_errors"]) < 2e-4
     assert told["smoothing"] == []
-    assert "Baked 6 frames" in capsys.readouterr().out
+    assert "baked 6 frames" in capsys.readouterr().out
     assert shot.read_bytes() == before
     bpy.ops.wm.open_mainfile(filepath=str(output))
     rig: Any = bpy.data.objects["humanoid"]

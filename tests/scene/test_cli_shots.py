@@ -91,7 +91,7 @@ def test_a_character_is_set_up_baked_and_measured(tmp_path: Path, capsys: pytest
     assert cli.run(["bake", str(ready), "--start", "1", "--end", "3", "--output", str(baked)]) == 0
     before = baked.read_bytes()
     assert cli.run(["report", str(baked), "--start", "1", "--end", "3", "--report", str(report)]) == 0
-    assert "Measured 3 frames" in capsys.readouterr().out
+    assert "measured 3 frames" in capsys.readouterr().out
     told = json.loads(report.read_text())
     assert told["task"] == "report" and told["frames"] == [1, 2, 3] and "action" not in told
     assert baked.read_bytes() == before
@@ -210,7 +210,7 @@ def test_shots_are_found_by_patterns_and_done_by_workers(tmp_path: Path, capsys:
     assert names_in(out) == {f"{name}.{end}" for name in ("a", "[1]") for end in ("blend", "json")}
     told = capsys.readouterr()
     assert "3 of 3 shots: 2 reached, 1 refused" in told.out and "without.blend" in told.out
-    assert "a.blend: Baked 5 frames" in told.out
+    assert "a.blend: The target is reached; baked 5 frames" in told.out
     assert re.search(r"poise: ERROR: \[\d/3\] .*without.blend: scene 'Scene' has no armature", told.err)
     report = json.loads((out / "a.json").read_text())
     assert report["frames"] == [1, 2, 3, 4, 5] and report["output"] == str(out / "a.blend")

@@ -786,7 +786,7 @@ def test_there_is_one_key_for_each_frame_and_channel_of_the_chains():
     assert report.action == armature.animation_data.action.name == "humanoid Poise Bake"
     assert (
         report.summary()
-        == "Baked 3 frames into 'humanoid Poise Bake': 96 keys written; the target is reached"
+        == "The target is reached; baked 3 frames into 'humanoid Poise Bake': 96 keys written"
     )
 
 
@@ -1171,8 +1171,8 @@ def test_misses_are_told_with_the_worst_frame_in_millimetres_and_degrees():
     report = posing.bake(armature, range(1, 5))
     assert report.reached_frames == (True, False, False, True) and not report.reached
     assert report.summary() == (
-        "Baked 4 frames into 'arm Poise Bake': 64 keys written; targets missed in 2 frames, "
-        "at worst bone.003 by 250 mm in frame 3 (beyond the longest reach of its chain)"
+        "Targets missed in 2 frames, at worst bone.003 by 250 mm in frame 3 (beyond the longest reach of "
+        "its chain); baked 4 frames into 'arm Poise Bake': 64 keys written"
     )
     shown = armature.poise.effectors[0]
     assert (shown.error_position, shown.error_rotation) == (pytest.approx(0.25, rel=1e-4), -1.0)

@@ -442,7 +442,7 @@ class BakeReport:
         return list(zip(*errors, self.whys, self.taken, strict=True))
 
     def summary(self) -> str:
-        """Return what was keyed or measured, what was missed, and the notes, for the status bar."""
+        """Return what was missed, what was keyed or measured, and the notes, for the status bar."""
         text = counted(len(self.frames), "measured {count} frame", "measured {count} frames")
         if self.action:
             written = counted(self.keys, "{count} key written", "{count} keys written")
@@ -464,7 +464,7 @@ class BakeReport:
         if not missed:
             asked = ~np.isnan([self.position_errors, self.rotation_errors])  # not of what follows
             if count := int(asked.any(axis=(0, 1)).sum()):
-                text = Joined("; ", (text, all_reached(count)))
+                text = Joined("; ", (all_reached(count), text))
             return sentences(text, *chosen, *self.notes)
         worst, explained = list[str](), set[int]()
         for errors, tolerances, text_of in (
@@ -489,7 +489,7 @@ class BakeReport:
             "targets missed in {count} frames, at worst {misses}",
             misses=both(worst),
         )
-        text = Joined("; ", (text, told))
+        text = Joined("; ", (told, text))
         return sentences(text, *chosen, *self.notes)
 
 
