@@ -157,7 +157,8 @@ def said_of(settings: POISE_PG_armature, effector: POISE_PG_effector) -> str:
         far = any(missed for _, missed in errors) or effector.kind == 'STAY'
         off = Message("on target")
         if far:
-            off = Message("{amounts} off", amounts=Joined(", ", [text for text, _ in errors]))
+            amounts = [text for text, missed in errors if missed] or [text for text, _ in errors]
+            off = Message("{amounts} off", amounts=Joined(", ", amounts))
     elif (state := present_state(owner, effector)) in {'FOLLOW', 'OFF'}:
         off = translated(Message(STATES[state][1])).lower()
     else:

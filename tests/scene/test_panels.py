@@ -100,6 +100,24 @@ def test_what_was_reached_is_no_tick_where_a_target_was_deleted():
     assert panels.state_of(armature)[1] == 'CHECKMARK'
 
 
+def test_what_is_said_of_an_effector_is_by_how_much_it_misses_and_its_present_state():
+    armature: Any = builders.humanoid()
+    posing.setup_character(armature)
+    entries = armature.poise.effectors
+    hand = entries["hand.L"]
+    hand.kind, hand.why = 'BOTH', "far"
+    for errors, said in (
+        ((0.188, 2e-5), "188 mm off: far"),
+        ((0.188, 0.1), "188 mm, 5.73° off: far"),
+        ((2e-5, 2e-5), "on target: far"),
+    ):
+        hand.error_position, hand.error_rotation = errors
+        assert str(panels.said_of(armature.poise, hand)) == f"hand.L: {said}"
+    assert str(panels.said_of(armature.poise, entries["hips"])) == "hips: follow"
+    entries["hips"].target.location.z += 0.1
+    assert str(panels.said_of(armature.poise, entries["hips"])) == "hips: not solved yet"
+
+
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_lines_fit_the_sidebar(scale: float):
     # As counted in a window: what is longer ends in dots there.

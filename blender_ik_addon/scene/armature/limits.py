@@ -39,8 +39,8 @@ ALIGNED: Final = float(np.cos(np.radians(20.0)))
 FAR: Final = 2.0 * np.pi
 """What is written for the missing limit where a channel has only one [rad]: a turn that no bone makes."""
 
-REPORTED: Final = 1e-4
-"""How far beyond a limit a pose is reported [rad]; less may be rounding to single precision."""
+REPORTED: Final = np.radians(0.05)
+"""How far beyond a limit a pose is reported [rad]; less would be told as 0.0°."""
 
 LIKED: Final = ("XYZ", "ZYX", "YZX", "YXZ", "XZY", "ZXY")
 """Orders for bones without one, the preferred first: y, the bone's own axis, is in the middle."""
