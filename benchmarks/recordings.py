@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.arrays import BoolArray, FloatArray
 from blender_ik_addon.core.character.roles import Body, Character, Limb, LimbKind, Role
+from blender_ik_addon.core.model.rotation import euler_within, matrix_from_euler
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.armature.role_table import read_character
@@ -146,9 +148,13 @@ def read_action(rig: Any, action: Any, whole: str, name: str, most: int) -> Reco
     poses: list[Pose] = []
     for frame in wanted:
         bpy.context.scene.frame_set(frame)
-        poses.append(read_pose(rig, armature, reference=poses[-1] if poses else None))
+        poses.append(read_pose(rig, armature))
     metres = HEIGHT / character.figures[0].size
     rest, channels = np.array(skeleton.rest), np.stack([pose.channels for pose in poses])
+    lower, upper, own = skeleton.lower[:, 3:], skeleton.upper[:, 3:], armature.in_four | armature.is_driven
+    for before, now in pairwise(channels[..., 3:]):  # angles go on from frame to frame
+        angles = euler_within(matrix_from_euler(now, skeleton.orders), skeleton.orders, lower, upper, before)
+        now[own] = angles[own]
     rest[:, :3, 3] *= metres
     channels[..., :3] *= metres
     skeleton = replace(skeleton, rest=rest)

@@ -4,7 +4,7 @@
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import bpy
 from bpy.types import Object
@@ -33,9 +33,24 @@ def do(options: argparse.Namespace, teller: Teller, interruption: Interruption) 
         interruption.check()
         teller.progress(part)
 
-    done = TASKS[options.task](armature_object, options, progress, teller)
+    if options.task == "bake":
+        done = _bake(armature_object, options, progress, teller)
+    else:
+        done = [(armature_object, _do(armature_object, options, progress))]
     interruption.check()
     return done
+
+
+def _do(armature_object: Object, options: argparse.Namespace, progress: Callable[[float], None]) -> AnyReport:
+    match options.task:
+        case "setup":
+            return _set_up(armature_object, options)
+        case "solve":
+            return posing.solve_pose(armature_object)
+        case "targets":
+            return posing.targets_from_animation(armature_object, frames=_frames(options), progress=progress)
+        case _:
+            return posing.measure(armature_object, _frames(options), progress=progress)
 
 
 def armature(name: str | None, *, set_up: bool) -> Object:
@@ -59,16 +74,12 @@ def armature(name: str | None, *, set_up: bool) -> Object:
     return found[0]
 
 
-Progress = Callable[[float], None]
-
-
-def _setup(armature_object: Object, options: argparse.Namespace, progress: Progress, teller: Teller) -> Done:
+def _set_up(armature_object: Object, options: argparse.Namespace) -> AnyReport:
+    """Set an armature up, as a preset says or by its roles."""
     if options.preset is not None:
         named = Path(options.preset)
-        path = (
-            named if named.suffix == ".json" or named.parent != Path() else posing.preset_path(options.preset)
-        )
-        return [(armature_object, posing.load_preset(armature_object, path))]
+        is_path = named.suffix == ".json" or named.parent != Path()
+        return posing.load_preset(armature_object, named if is_path else posing.preset_path(options.preset))
     report = posing.setup_character(
         armature_object,
         use_table=not options.recognise,
@@ -77,25 +88,12 @@ def _setup(armature_object: Object, options: argparse.Namespace, progress: Progr
     )
     if not report.ready:
         raise IKError(f"{armature_object.name!r}: {report.summary()}")
-    return [(armature_object, report)]
+    return report
 
 
-def _solve(armature_object: Object, options: argparse.Namespace, progress: Progress, teller: Teller) -> Done:
-    return [(armature_object, posing.solve_pose(armature_object))]
-
-
-def _targets(
-    armature_object: Object, options: argparse.Namespace, progress: Progress, teller: Teller
+def _bake(
+    armature_object: Object, options: argparse.Namespace, progress: Callable[[float], None], teller: Teller
 ) -> Done:
-    report = posing.targets_from_animation(armature_object, frames=_frames(options), progress=progress)
-    return [(armature_object, report)]
-
-
-def _report(armature_object: Object, options: argparse.Namespace, progress: Progress, teller: Teller) -> Done:
-    return [(armature_object, posing.measure(armature_object, _frames(options), progress=progress))]
-
-
-def _bake(armature_object: Object, options: argparse.Namespace, progress: Progress, teller: Teller) -> Done:
     """Solve a range of frames, key it, and measure it in Blender."""
     frames = _frames(options)
     if options.lock_contacts:
@@ -110,15 +108,6 @@ def _bake(armature_object: Object, options: argparse.Namespace, progress: Progre
     )
     reports = job.run(progress)
     return list(zip(characters, reports, strict=True))
-
-
-TASKS: Final[dict[str, Callable[[Object, argparse.Namespace, Progress, Teller], Done]]] = {
-    "setup": _setup,
-    "solve": _solve,
-    "bake": _bake,
-    "targets": _targets,
-    "report": _report,
-}
 
 
 def _frames(options: argparse.Namespace) -> range | None:

@@ -19,24 +19,6 @@ from ..scene.properties.settings import EXTENSION
 Colour = tuple[float, float, float, float]
 """Red, green, blue, opacity [1]."""
 
-PLAIN: Final = SimpleNamespace(
-    reached=(0.15, 0.85, 0.3, 0.9),
-    missed=(1.0, 0.2, 0.12, 0.95),
-    pin=(1.0, 0.75, 0.1, 1.0),
-    limit=(1.0, 0.35, 0.75, 0.9),
-    balance=(0.3, 0.7, 1.0, 0.9),
-    text=(1.0, 1.0, 1.0, 0.9),
-    trail_before=(0.2, 0.65, 1.0, 1.0),
-    trail_after=(1.0, 0.55, 0.15, 1.0),
-    line_width=2.0,
-    point_size=9.0,
-    handle_size=20.0,
-    trail_size=5.0,
-    ghost_width=4.0,
-    text_size=12,
-)
-"""Colours and sizes of the overlay before the user chooses others [pixels, points]."""
-
 
 def look(context: Context) -> Any:
     """The user's colours and sizes; the plain ones where there are no preferences, as in tests."""
@@ -146,28 +128,30 @@ class POISE_AP_preferences(AddonPreferences):
 
     bl_idname = EXTENSION
 
-    reached: _colour("Reached", "Where a target is reached", PLAIN.reached)
-    missed: _colour("Missed", "Where a target is missed; in between colours are mixed", PLAIN.missed)
-    pin: _colour("Pin", "Bones that are pinned", PLAIN.pin)
-    limit: _colour("Limit", "Joints that stand on a limit", PLAIN.limit)
-    balance: _colour("Balance", "Centre of mass, and what the body stands on", PLAIN.balance)
-    text: _colour("Text", "Names and amounts", PLAIN.text)
-    trail_before: _colour("Before", "Trails and ghosts before the present frame", PLAIN.trail_before)
-    trail_after: _colour("After", "Trails and ghosts after the present frame", PLAIN.trail_after)
-    line_width: _size("Line Width", "In pixels", PLAIN.line_width, 1.0, 10.0)
-    point_size: _size("Point Size", "In pixels", PLAIN.point_size, 2.0, 40.0)
+    reached: _colour("Reached", "Where a target is reached", (0.15, 0.85, 0.3, 0.9))
+    missed: _colour(
+        "Missed", "Where a target is missed; in between colours are mixed", (1.0, 0.2, 0.12, 0.95)
+    )
+    pin: _colour("Pin", "Bones that are pinned", (1.0, 0.75, 0.1, 1.0))
+    limit: _colour("Limit", "Joints that stand on a limit", (1.0, 0.35, 0.75, 0.9))
+    balance: _colour("Balance", "Centre of mass, and what the body stands on", (0.3, 0.7, 1.0, 0.9))
+    text: _colour("Text", "Names and amounts", (1.0, 1.0, 1.0, 0.9))
+    trail_before: _colour("Before", "Trails and ghosts before the present frame", (0.2, 0.65, 1.0, 1.0))
+    trail_after: _colour("After", "Trails and ghosts after the present frame", (1.0, 0.55, 0.15, 1.0))
+    line_width: _size("Line Width", "In pixels", 2.0, 1.0, 10.0)
+    point_size: _size("Point Size", "In pixels", 9.0, 2.0, 40.0)
     handle_size: _size(
         "Handle Size",
         "How wide handles are for the mouse, and the rings about them, in pixels",
-        *(PLAIN.handle_size, 6.0, 80.0),
+        *(20.0, 6.0, 80.0),
     )
     trail_size: _size(
         "Trail Points",
         "How wide the points of trails are, in pixels; those of keys are twice as wide",
-        *(PLAIN.trail_size, 1.0, 20.0),
+        *(5.0, 1.0, 20.0),
     )
-    ghost_width: _size("Ghost Width", "Width of the lines of ghosts, in pixels", PLAIN.ghost_width, 1.0, 20.0)
-    text_size: IntProperty(name="Text Size", description="In points", default=PLAIN.text_size, min=6, max=40)
+    ghost_width: _size("Ghost Width", "Width of the lines of ghosts, in pixels", 4.0, 1.0, 20.0)
+    text_size: IntProperty(name="Text Size", description="In points", default=12, min=6, max=40)
 
     def draw(self, context: Context) -> None:
         layout: Any = self.layout
@@ -185,6 +169,11 @@ class POISE_AP_preferences(AddonPreferences):
         layout.label(text="Shortcuts")
         draw_shortcuts(layout.column(), context)
 
+
+PLAIN: Final = SimpleNamespace(
+    **{name: own.keywords["default"] for name, own in POISE_AP_preferences.__annotations__.items()}
+)
+"""Colours and sizes before the user chooses others [pixels, points]."""
 
 CLASSES = (POISE_AP_preferences,)
 

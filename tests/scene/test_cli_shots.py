@@ -166,7 +166,7 @@ def test_a_fault_is_no_miss(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     def fault(*_: object) -> Any:
         raise RuntimeError("not foreseen")
 
-    monkeypatch.setitem(work.TASKS, "solve", fault)
+    monkeypatch.setattr(work.posing, "solve_pose", fault)
     figure()
     assert cli.run(["solve"]) == Exit.CRASHED
     told = capsys.readouterr().err

@@ -34,29 +34,20 @@ FLAT: Final = 1e-6
 """Volume between three axes, in the product of their lengths [1], up to which they are nearly in a plane."""
 
 
-def read_pose(
-    armature_object: Object,
-    armature: Armature,
-    *,
-    reference: Pose | None = None,
-    depsgraph: Depsgraph | None = None,
-    bones: frozenset[str] | None = None,
-) -> Pose:
+def read_pose(armature_object: Object, armature: Armature, *, depsgraph: Depsgraph | None = None) -> Pose:
     """Read the present pose, one frame, in the skeleton's rotation orders.
 
+    Angles of quaternion, axis-angle and driven bones are those inside the limits, if there are any, and of
+    these the nearest to no rotation.
+
     Args:
-        reference: Angles of quaternion, axis-angle and driven bones are those inside the limits, if there are
-            any, and of these the nearest to this pose; by default to no rotation.
         depsgraph: Where driven bones are evaluated; by default that of the context.
-        bones: Those whose poses matter, with all above them, by default all. Others that are driven, or in
-            quaternion or axis-angle mode, have their Euler angles, unused as these are: it takes less time.
 
     Raises:
         IKError: Bones or their rotation modes are not those of `armature` any more, or a channel of one is
             not a number.
     """
-    raw = RawPose.read(armature_object, armature, depsgraph=depsgraph, bones=bones)
-    return poses_of(armature, [raw], reference=reference, bones=bones)[0]
+    return poses_of(armature, [RawPose.read(armature_object, armature, depsgraph=depsgraph)])[0]
 
 
 @dataclass(frozen=True)
@@ -77,7 +68,13 @@ class RawPose:
         depsgraph: Depsgraph | None = None,
         bones: frozenset[str] | None = None,
     ) -> "RawPose":
-        """Read one frame (arguments and IKError: as `read_pose`)."""
+        """Read one frame (depsgraph and IKError: as `read_pose`).
+
+        Args:
+            bones: Those whose poses matter, with all above them, by default all. Others that are driven, or
+                in quaternion or axis-angle mode, have their Euler angles, unused as these are: it takes less
+                time.
+        """
         _, order = _unchanged(armature_object, armature)
         shown = np.empty((0, 4, 4))
         if len(_decided(armature, bones)):
@@ -96,16 +93,11 @@ def _matter(names: tuple[str, ...], bones: frozenset[str] | None) -> BoolArray:
     return frozen([bones is None or name in bones for name in names], np.bool_)
 
 
-def poses_of(
-    armature: Armature,
-    raws: Sequence[RawPose],
-    *,
-    reference: Pose | None = None,
-    bones: frozenset[str] | None = None,
-) -> Pose:
-    """Return the poses of frames that were read, (F, n), in the skeleton's rotation orders.
+def poses_of(armature: Armature, raws: Sequence[RawPose], *, bones: frozenset[str] | None = None) -> Pose:
+    """Return the poses of frames that were read, (F, n), as `read_pose` has them (bones: as they were read).
 
-    Arguments and IKError: as `read_pose`.
+    Raises:
+        IKError: A channel is not a number.
     """
     skeleton, frames = armature.skeleton, len(raws)
     own = np.stack([raw.channels for raw in raws])
@@ -113,7 +105,7 @@ def poses_of(
     channels = np.concatenate([location, euler], axis=-1)
     channels[:, armature.connected, :3] = 0.0  # Blender leaves the location of a connected bone out
     lower, upper = skeleton.lower[:, 3:], skeleton.upper[:, 3:]
-    near = np.clip(0.0, lower, upper) if reference is None else reference.rotation
+    near = np.clip(0.0, lower, upper)
     four = np.flatnonzero(armature.in_four & _matter(skeleton.names, bones))
     if len(four):
         turns = (own[:, four].reshape(-1, 4) for own in (quaternion, axis_angle))
@@ -130,8 +122,8 @@ def poses_of(
     driven = _decided(armature, bones)
     if len(driven):
         shown = np.concatenate([with_parents(skeleton, raw.shown, driven) for raw in raws])
-        near = channels[:, driven, 3:] if reference is None else np.stack([near[driven]] * frames)
-        decided = decided_channels(skeleton, shown, np.tile(driven, frames), near.reshape(-1, 3))
+        near = channels[:, driven, 3:].reshape(-1, 3)
+        decided = decided_channels(skeleton, shown, np.tile(driven, frames), near)
         channels[:, driven], scale[:, driven] = (own.reshape(frames, len(driven), -1) for own in decided)
     known = (np.isfinite(channels).all(axis=2) & np.isfinite(scale).all(axis=2)).all(axis=0)
     if not known.all():

@@ -103,16 +103,6 @@ class Ghost:
     """Heads and tails, (b, 2, 3) [m]."""
 
 
-@dataclass(frozen=True)
-class _Signature:
-    """On what places depend."""
-
-    still: bytes
-    """What has no keys."""
-    at: dict[int, bytes]
-    """Frame -> values of the F-curves."""
-
-
 @dataclass
 class Trails:
     """What is known of the trails of an armature object. It may be thrown away at any time."""
@@ -134,7 +124,10 @@ class Trails:
     _known: dict[int, Ends] = field(default_factory=dict)
     _unsolvable: set[int] = field(default_factory=set)
     """Frames at which the body could not be solved."""
-    _signature: _Signature = field(default_factory=lambda: _Signature(b"", {}))
+    _still: bytes = b""
+    """On what places depend that has no keys."""
+    _at: dict[int, bytes] = field(default_factory=dict)
+    """Frame -> values of the F-curves, on which places there depend."""
     _keys: dict[Tracked, IntArray] = field(default_factory=dict)
     _pose_keys: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     _depends_on: frozenset[int] = frozenset()
@@ -234,16 +227,11 @@ class Trails:
         if self._sampled is None:
             return
         self._pose = raw_channels(armature_object).tobytes()
-        signature, _ = self._sign(armature_object, sorted(self._known))
-        if signature.still != self._signature.still:
-            gone = set(self._known)
-        else:
-            gone = {frame for frame, own in signature.at.items() if own != self._signature.at.get(frame)}
+        still, at, _ = self._sign(armature_object, sorted(self._known))
+        gone = {frame for frame, own in at.items() if still != self._still or own != self._at.get(frame)}
         for frame in gone:
-            del self._known[frame]
-        self._signature = _Signature(
-            signature.still, {f: own for f, own in signature.at.items() if f not in gone}
-        )
+            del self._known[frame], at[frame]
+        self._still, self._at = still, at
         self._read_keys(armature_object)
         self.version += 1
 
@@ -291,7 +279,7 @@ class Trails:
 
     def _sign(
         self, armature_object: Object, frames: Sequence[int]
-    ) -> tuple[_Signature, dict[Object, Curves]]:
+    ) -> tuple[bytes, dict[int, bytes], dict[Object, Curves]]:
         """On what the places at frames depend, and curves that were evaluated for that, by object."""
         assert self._sampled is not None
         objects: Any = bpy.data.objects
@@ -322,7 +310,7 @@ class Trails:
                 still.append(unkeyed_settings(obj, decided))
         rows = np.stack(values, axis=1) if values else np.zeros((len(times), 0))
         at = {frame: row.tobytes() for frame, row in zip(frames, rows, strict=True)}
-        return _Signature(b"".join(still), at), found
+        return b"".join(still), at, found
 
     def _read_keys(self, armature_object: Object) -> None:
         """Read at which frames there are keys."""
@@ -405,12 +393,13 @@ class Trails:
         chosen = sorted(missing[: EVALUATED_AT_ONCE if self.is_evaluated else AT_ONCE])
         if not chosen:
             return
-        signature, curves = self._sign(armature_object, chosen)
+        still, at, curves = self._sign(armature_object, chosen)
         for frame, own in zip(chosen, self._sample(armature_object, chosen, curves), strict=True):
             self._known[frame] = own
         if self.is_evaluated:
-            signature, _ = self._sign(armature_object, chosen)  # what it depends on is known now
-        self._signature = _Signature(signature.still, self._signature.at | signature.at)
+            still, at, _ = self._sign(armature_object, chosen)  # what it depends on is known now
+        self._still = still
+        self._at |= at
         self.version += 1
 
     def _sample(
@@ -442,7 +431,7 @@ class Trails:
             return  # when the targets are
         if known is None or not np.array_equal(known.bones, shown.bones[0]):
             self._known[frame] = Ends(shown.bones[0], shown.targets[0] if known is None else known.targets)
-            self._signature.at.setdefault(frame, b"")
+            self._at.setdefault(frame, b"")
             self.version += 1
 
     # What is drawn
