@@ -70,24 +70,14 @@ PACKAGES = {
     "core/motion": {"model", "character"},
     "core/plot": {"model", "tasks", "problem"},
     "scene/translations": set[str](),
-    "scene/kinds": set[str](),
-    "scene/properties": {"kinds"},
-    "scene/animation": {"kinds", "properties"},
-    "scene/armature": {"kinds", "properties", "animation"},
-    "scene/effectors": {"kinds", "properties", "animation", "armature"},
-    "scene/rig": {"kinds", "properties", "animation", "armature", "effectors"},
-    "scene/live": {"kinds", "properties", "animation", "armature", "effectors", "rig"},
-    "scene/character": {"kinds", "properties", "animation", "armature", "effectors", "rig", "live"},
-    "scene/bake": {"kinds", "properties", "animation", "armature", "effectors", "rig", "live", "character"},
-    "scene/matching": {
-        *("kinds", "properties", "animation", "armature", "effectors", "rig", "live"),
-        *("character", "bake"),
-    },
-    "scene/trails": {
-        *("kinds", "properties", "animation", "armature", "effectors", "rig", "live"),
-        *("character", "bake", "matching"),
-    },
 }
+
+# Those of the scene, each of which may import the ones before it.
+SCENE = (
+    *("kinds", "properties", "animation", "armature", "effectors", "rig"),
+    *("live", "character", "bake", "matching", "trails"),
+)
+PACKAGES |= {f"scene/{package}": set(SCENE[:number]) for number, package in enumerate(SCENE)}
 
 
 def layer_of(module: Path) -> str | None:
