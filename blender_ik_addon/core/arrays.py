@@ -114,6 +114,11 @@ def alike(thing: _Thing) -> _Thing:
     return other
 
 
+def dots(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Inner products along the last axis, (..., k) -> (...)."""
+    return np.einsum("...k,...k->...", a, b)
+
+
 def lengths(vectors: FloatArray) -> FloatArray:
     """Euclidean lengths, (..., k) -> (...); faster than numpy's where vectors are few."""
     return np.sqrt(np.einsum("...k,...k->...", vectors, vectors))

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import FloatArray, check_number, frozen
+from .arrays import FloatArray, check_number, frozen, times
 from .errors import IKError
 from .model.kinematics import forward_kinematics
 from .model.mechanism import cross
@@ -150,7 +150,7 @@ class _Drawing:
             own = frozen(ends)
             if own.shape != (len(skeleton), 3):
                 raise IKError(f"ends are one for each joint, ({len(skeleton)}, 3), got shape {own.shape}")
-            tips = places + (posed.matrices[..., :3, :3] @ own[..., None])[..., 0]
+            tips = places + times(posed.matrices[..., :3, :3], own)
             with_end = own.any(axis=1)
             bones.append(np.stack([places[:, with_end], tips[:, with_end]], axis=2))
         self.joints = places @ turn.T

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray, check_number, check_whole, frozen
+from ..arrays import FloatArray, check_number, check_whole, frozen, times
 from ..errors import IKError
 from ..model.kinematics import forward_kinematics
 from ..model.rotation import EULER_ORDERS, continuous_euler, euler_from_matrix
@@ -78,7 +78,7 @@ class Clip:
         That of a joint with children is in their middle.
         """
         rest = self.skeleton.armature_from_joint_rest
-        tails = rest[:, :3, 3] + (rest[:, :3, :3] @ self.ends[..., None])[..., 0]
+        tails = rest[:, :3, 3] + times(rest[:, :3, :3], self.ends)
         for joint in sorted({int(parent) for parent in self.skeleton.parents if parent >= 0}):
             if not self.ends[joint].any():
                 tails[joint] = rest[self.skeleton.parents == joint, :3, 3].mean(axis=0)
@@ -385,7 +385,7 @@ def _in_axes_of_the_armature(clip: Clip) -> Clip:
         if parent >= 0:
             back = np.swapaxes(turns[:, parent], -1, -2)
             offsets[joint] -= rest[parent, :3, 3]
-            places[:, joint] = (back @ (posed[:, joint, :3, 3] - posed[:, parent, :3, 3])[..., None])[..., 0]
+            places[:, joint] = times(back, posed[:, joint, :3, 3] - posed[:, parent, :3, 3])
             local[:, joint] = back @ turns[:, joint]
     channels = np.zeros_like(clip.pose.channels)
     channels[..., :3] = places - offsets
@@ -399,7 +399,7 @@ def _in_axes_of_the_armature(clip: Clip) -> Clip:
         free=skeleton.free,
         up=skeleton.up,
     )
-    ends = (rest[:, :3, :3] @ clip.ends[..., None])[..., 0]
+    ends = times(rest[:, :3, :3], clip.ends)
     return Clip(plain, Pose.from_channels(channels), clip.frame_time, ends)
 
 

@@ -44,7 +44,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, times
+from ..arrays import BoolArray, FloatArray, dots, lengths, times
 from ..errors import IKError
 from ..model.mechanism import PosedMechanism
 
@@ -122,8 +122,8 @@ def transpose_step(jacobian: FloatArray, error: FloatArray) -> FloatArray:
     """α Jᵀe with α = ⟨e, JJᵀe⟩ / ⟨JJᵀe, JJᵀe⟩, by which J dq comes nearest to e [Buss2009 §3]."""
     downhill = times(np.swapaxes(jacobian, -1, -2), error)
     moved = times(jacobian, downhill)  # JJᵀe
-    size = _dot(moved, moved)
-    share = np.where(size > TINY, _dot(error, moved) / np.where(size > TINY, size, 1.0), 0.0)
+    size = dots(moved, moved)
+    share = np.where(size > TINY, dots(error, moved) / np.where(size > TINY, size, 1.0), 0.0)
     return share[..., None] * downhill
 
 
@@ -325,7 +325,7 @@ def bounded_least_squares_step(
 
 def clamped_magnitude(vectors: FloatArray, limit: FloatArray | float) -> FloatArray:
     """ClampMag: vectors (..., k) shortened to a length [Buss2009 §6]; an infinite one leaves them alone."""
-    return _shortened(vectors, np.sqrt(_dot(vectors, vectors)), limit)
+    return _shortened(vectors, lengths(vectors), limit)
 
 
 def clamped_largest(change: FloatArray, limit: FloatArray | float) -> FloatArray:
@@ -345,11 +345,6 @@ def null_basis(jacobian: FloatArray) -> tuple[FloatArray, BoolArray]:
     rank = (s > RANK_TOLERANCE * s.max(axis=-1, keepdims=True, initial=0.0)).sum(axis=-1)
     free: BoolArray = np.arange(nv) >= rank[..., None]
     return np.swapaxes(vt, -1, -2) * free[..., None, :], free
-
-
-def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Inner products along the last axis."""
-    return np.einsum("...i,...i->...", a, b)
 
 
 # Basic elements

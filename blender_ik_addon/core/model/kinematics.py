@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, times
+from ..arrays import FloatArray, IntArray, dots, lengths, times
 from ..errors import IKError
 from .rotation import matrix_from_euler
 from .skeleton import INHERIT_SCALE, Pose, Skeleton
@@ -72,7 +72,7 @@ class ParentTransform:
         own = self.linear @ linear * self.post_scale[..., None, :]
         matrix = np.zeros((*own.shape[:-2], 4, 4))
         matrix[..., :3, :3] = own
-        matrix[..., :3, 3] = self.origin + (self.translation @ translation[..., None])[..., 0]
+        matrix[..., :3, 3] = self.origin + times(self.translation, translation)
         matrix[..., 3, 3] = 1.0
         return matrix
 
@@ -200,17 +200,17 @@ def orthogonalized(linear: FloatArray, *, normalize: bool) -> FloatArray:
     least = COLLAPSED * column_lengths(linear)
     linear = np.where((least > 0.0)[..., None, :], linear, 0.0)
     x, y, z = np.array(linear[..., 0]), np.array(linear[..., 1]), np.array(linear[..., 2])
-    length2 = nonzero(np.einsum("...i,...i->...", y, y))[..., None]
-    x -= y * np.einsum("...i,...i->...", x, y)[..., None] / length2
-    z -= y * np.einsum("...i,...i->...", z, y)[..., None] / length2
+    length2 = nonzero(dots(y, y))[..., None]
+    x -= y * dots(x, y)[..., None] / length2
+    z -= y * dots(z, y)[..., None] / length2
     for axis, column in ((x, 0), (z, 2)):  # of one along y nothing is left but rounding
-        axis[np.einsum("...i,...i->...", axis, axis) <= least[..., column] ** 2] = 0.0
+        axis[dots(axis, axis) <= least[..., column] ** 2] = 0.0
     if normalize:
         y /= np.sqrt(length2)
-    length_x = np.sqrt(np.einsum("...i,...i->...", x, x))[..., None]
-    length_z = np.sqrt(np.einsum("...i,...i->...", z, z))[..., None]
+    length_x = lengths(x)[..., None]
+    length_z = lengths(z)[..., None]
     unit_x, unit_z = x / nonzero(length_x), z / nonzero(length_z)
-    cosine = np.einsum("...i,...i->...", unit_x, unit_z)[..., None]
+    cosine = dots(unit_x, unit_z)[..., None]
     sheared = ((np.abs(cosine) > SHEAR_COSINE) & (np.abs(cosine) < DEGENERATE_COSINE))[..., 0]
     if normalize:
         x, z = unit_x, unit_z
@@ -218,10 +218,10 @@ def orthogonalized(linear: FloatArray, *, normalize: bool) -> FloatArray:
         angle = np.arccos(np.clip(cosine, -1.0, 1.0))
         half = angle + (0.5 * np.pi - angle) / 2.0  # angle that x is brought to from the old z
         across = unit_x - unit_z * cosine
-        across /= nonzero(np.sqrt(np.einsum("...i,...i->...", across, across)))[..., None]
+        across /= nonzero(lengths(across))[..., None]
         new_x = across * np.sin(half) + unit_z * np.cos(half)
         new_z = np.cross(np.cross(new_x, unit_z), new_x)
-        new_z /= nonzero(np.sqrt(np.einsum("...i,...i->...", new_z, new_z)))[..., None]
+        new_z /= nonzero(lengths(new_z))[..., None]
         area = np.ones_like(angle) if normalize else np.sqrt(np.sin(angle))
         if normalize:
             length_x = length_z = area

@@ -36,7 +36,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, IntArray, frozen
+from ..arrays import BoolArray, FloatArray, IntArray, dots, frozen, lengths, times
 from ..errors import IKError
 
 EULER_ORDERS = ("XYZ", "XZY", "YXZ", "YZX", "ZXY", "ZYX")
@@ -428,7 +428,7 @@ def matrix_from_quat(quat: npt.ArrayLike) -> FloatArray:
     scale = 2.0 / np.where(square == 0.0, 1.0, square)
     w, vector = quat[..., :1, None], quat[..., 1:]
     outer = vector[..., :, None] * vector[..., None, :]
-    turning = w * skew(vector) + outer - _dot(vector, vector)[..., None] * _IDENTITY
+    turning = w * skew(vector) + outer - dots(vector, vector)[..., None, None] * _IDENTITY
     return scale[..., None, None] * turning + _IDENTITY
 
 
@@ -509,7 +509,7 @@ def rotvec_from_matrix(matrix: npt.ArrayLike) -> FloatArray:
     flat = matrix.reshape(math.prod(matrix.shape[:-2]), 9)
     parts = flat @ _TURN_OUT
     vector, half_trace = parts[:, :3], parts[:, 3:]
-    sine = np.maximum(np.sqrt(np.einsum("nk,nk->n", vector, vector))[:, None], _TINY)
+    sine = np.maximum(_norm(vector), _TINY)
     rotvec = np.arctan2(sine, half_trace - 0.5) / sine * vector
     far = half_trace[:, 0] < 0.0
     if far.any():
@@ -519,7 +519,7 @@ def rotvec_from_matrix(matrix: npt.ArrayLike) -> FloatArray:
 
 def rotation_angle(matrix: npt.ArrayLike) -> FloatArray:
     """Return the angles (...) in [0, pi] [rad] by which rotation matrices (..., 3, 3) turn."""
-    return _norm(rotvec_from_matrix(matrix))[..., 0]
+    return lengths(rotvec_from_matrix(matrix))
 
 
 def skew(vector: npt.ArrayLike) -> FloatArray:
@@ -534,7 +534,7 @@ def left_jacobian_inverse(rotvec: npt.ArrayLike) -> FloatArray:
     [Sola2018] eq. 146. To first order in w, log(exp(w) R) = log R + left_jacobian_inverse(log R) w.
     """
     rotvec = np.asarray(rotvec, dtype=np.float64)
-    square = _dot(rotvec, rotvec)[..., None]
+    square = dots(rotvec, rotvec)[..., None, None]
     factor = _log_factor(square)
     outer = factor * rotvec[..., :, None] * rotvec[..., None, :]
     return outer - 0.5 * skew(rotvec) + (1.0 - factor * square) * _IDENTITY
@@ -556,13 +556,13 @@ def log_hessian(rotvec: FloatArray, along: FloatArray) -> tuple[FloatArray, Floa
     Returns:
         V, (..., 3), and M, (..., 3, 3).
     """
-    square, dot = _dot(rotvec, rotvec), _dot(rotvec, along)
+    square, dot = (dots(rotvec, other)[..., None] for other in (rotvec, along))
     c = _log_factor(square)
     g = 1.0 - c * square
     series = 1.0 / 360.0 + square * (1.0 / 7560.0)
     small = square < _SERIES_ANGLE**2
     d = np.where(small, series, (0.25 - c * (2.0 + g)) / np.where(small, 1.0, square))
-    crossed = (skew(rotvec) @ along[..., None])[..., 0]
+    crossed = times(skew(rotvec), along)
     pull = g * along + 0.5 * crossed + c * dot * rotvec
     k = c * (2.0 * g * along + crossed) + dot * (d + 2.0 * c * c) * rotvec
     half = 0.5 * k[..., :, None] * rotvec[..., None, :]
@@ -578,11 +578,6 @@ def _log_factor(square: FloatArray) -> FloatArray:
     return np.where(small, series, (1.0 - half / np.tan(half)) / far)
 
 
-def _dot(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return scalar products with the axis kept, (..., 1)."""
-    return np.einsum("...k,...k->...", a, b)[..., None]
-
-
 def _norm(vector: FloatArray) -> FloatArray:
     """Return lengths with the axis kept, (..., 1)."""
-    return np.sqrt(_dot(vector, vector))
+    return lengths(vector)[..., None]
