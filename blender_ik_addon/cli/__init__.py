@@ -10,6 +10,4 @@ there whole or not at all), `content` (a report as JSON), `finished` (what need 
 from .command import register, run, unregister
 from .exit_codes import Exit
 
-REACHED, MISSED, REFUSED, UNWRITTEN, CRASHED = Exit
-
-__all__ = ["CRASHED", "MISSED", "REACHED", "REFUSED", "UNWRITTEN", "Exit", "register", "run", "unregister"]
+__all__ = ["Exit", "register", "run", "unregister"]

@@ -68,6 +68,14 @@ def dragged_object(uid: int) -> Object:
     return found
 
 
+def checked_goal(bone: str, world_point: Sequence[float] | FloatArray) -> FloatArray:
+    """Where something that is dragged should be, (3,) [m] in the world (IKError: that is no place)."""
+    goal = np.asarray(world_point, dtype=np.float64)
+    if goal.shape != (3,) or not np.isfinite(goal).all():
+        raise IKError("dragging {bone!r}: a place is three finite numbers, got {goal}", bone=bone, goal=goal)
+    return goal
+
+
 def limbs_and_hips(armature_object: Object, skeleton: Skeleton) -> list[tuple[int, str]]:
     """Joints that hold, and what they are: 'FOOT', 'HAND', 'HIPS', or 'END' where none of these is known."""
     character, _gone = read_character(armature_object, skeleton)

@@ -56,6 +56,7 @@ from .drag_anchors import (
     Anchor,
     DragError,
     DragReport,
+    checked_goal,
     drag_report,
     dragged_object,
     first_anchors,
@@ -196,11 +197,7 @@ class Drag:
         Raises:
             IKError: That is no place, or the armature is gone.
         """
-        goal = np.asarray(world_point, dtype=np.float64)
-        if goal.shape != (3,) or not np.isfinite(goal).all():
-            raise IKError(
-                "dragging {bone!r}: a place is three finite numbers, got {goal}", bone=self.bone, goal=goal
-            )
+        goal = checked_goal(self.bone, world_point)
         goal = points_of(np.linalg.inv(self._world_from_armature).astype(np.float64), goal)
         if not np.array_equal(goal, self._goal):
             self._goal, self._updates, self.rests = goal, 0, False

@@ -93,9 +93,10 @@ class _Extrapolation:
         return sums[self._end] - sums[self._begin]
 
 
-def _driven_names(rig: Rig) -> list[str]:
-    """The driven bones of the chains of a rig."""
-    return [name for name in rig.chains if name in rig.armature.driven_by]
+def _driven_joints(rig: Rig) -> IntArray:
+    """The driven bones of the chains of a rig, (k,)."""
+    names = [name for name in rig.chains if name in rig.armature.driven_by]
+    return np.array([rig.armature.skeleton.index(name) for name in names], dtype=np.int64)
 
 
 def _seen(rig: Rig, shown: FloatArray, joints: IntArray, taken: FloatArray) -> FloatArray:
@@ -104,6 +105,13 @@ def _seen(rig: Rig, shown: FloatArray, joints: IntArray, taken: FloatArray) -> F
     Angles are the nearest to those taken.
     """
     return np.concatenate(decided_channels(rig.armature.skeleton, shown, joints, taken[:, 3:6]), axis=1)
+
+
+def _placed(frames: FrameData, own: slice, joints: IntArray, places: FloatArray) -> FrameData:
+    """Return the data of frames with joints (k,) in some of them at places (F, k, 9)."""
+    channels, scale = frames.pose.channels.copy(), frames.pose.scale.copy()
+    channels[own, joints], scale[own, joints] = places[..., :6], places[..., 6:]
+    return replace(frames, pose=Pose(channels, scale))
 
 
 class Passes:
@@ -130,8 +138,7 @@ class Passes:
         self.near: Pose | None = None
         """Poses of the last pass, from which the next one begins."""
         self._rig, self._own = rig, own
-        names, skeleton = _driven_names(rig), rig.armature.skeleton
-        self._joints = np.array([skeleton.index(name) for name in names], dtype=np.int64)
+        self._joints = _driven_joints(rig)
         pose = frames.pose[own]
         taken = np.concatenate([pose.channels, pose.scale], axis=2)[:, self._joints]
         self._taken: FloatArray = taken
@@ -196,12 +203,8 @@ class Passes:
     def again(self, solved: FloatArray) -> None:
         """Prepare the next pass, from the channels that the last one has found, of all frames (F, n, 6)."""
         self._taken = self._extrapolation.next(self._taken, self._found())
-        pose = self.frames.pose
-        channels, scale = pose.channels.copy(), pose.scale.copy()
-        channels[self._own, self._joints] = self._taken[..., :6]
-        scale[self._own, self._joints] = self._taken[..., 6:]
-        self.frames = replace(self.frames, pose=Pose(channels, scale))
-        self.near = Pose(solved, scale)
+        self.frames = _placed(self.frames, self._own, self._joints, self._taken)
+        self.near = Pose(solved, self.frames.pose.scale)
 
     def reasons(self, row: int, within: Tolerances) -> list[str]:
         """Say by how much constraints move each effector's bone away from where it was solved to be, (E,).
@@ -248,11 +251,10 @@ class DrivenBones:
         cls, rig: Rig, armature_object: Object, depsgraph: Depsgraph, before: "DrivenBones | None"
     ) -> "DrivenBones | None":
         """The driven bones of the chains of a rig, those before if they are the same; None without any."""
-        skeleton = rig.armature.skeleton
-        names = _driven_names(rig)
-        if not names:
+        skeleton, joints = rig.armature.skeleton, _driven_joints(rig)
+        if not len(joints):
             return None
-        joints = np.array([skeleton.index(name) for name in names], dtype=np.int64)
+        names = [skeleton.names[joint] for joint in joints]
         key = (*names, *joints.tolist(), *skeleton.orders[joints].tolist())
         if before is not None and key == before.key:
             return before
@@ -271,9 +273,7 @@ class DrivenBones:
 
     def placed(self, frames: FrameData, places: FloatArray) -> FrameData:
         """Return data of one frame with driven bones at places (k, 9)."""
-        channels, scale = frames.pose.channels.copy(), frames.pose.scale.copy()
-        channels[0, self.joints], scale[0, self.joints] = places[:, :6], places[:, 6:]
-        return replace(frames, pose=Pose(channels, scale))
+        return _placed(frames, slice(0, 1), self.joints, places)
 
     def moved(self, found: FloatArray) -> bool:
         """Whether bones (k, 9) are elsewhere than they were taken to be.

@@ -17,7 +17,7 @@ from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import Plan
-from ..rig.live_state import same_but_for_aim
+from ..rig.live_state import same, same_but_for_aim
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Tracked:
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
         if before is not None and not (
             plan.skeleton is before.skeleton
-            and _alike(plan.recorded, before.recorded)
+            and same(plan.recorded, before.recorded)
             and options == before.options
             and before.asks_for(tasks)
         ):
@@ -95,10 +95,3 @@ class Tracked:
         return np.array_equal(own.channels[held], pose.channels[held]) and np.array_equal(
             own.scale, pose.scale
         )
-
-
-def _alike(first: FloatArray | None, second: FloatArray | None) -> bool:
-    """Whether two recorded poses are the same, or both are None."""
-    if first is None or second is None:
-        return first is second
-    return np.array_equal(first, second, equal_nan=True)

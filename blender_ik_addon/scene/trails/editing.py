@@ -35,7 +35,7 @@ from ..armature.restoring import (
 from ..effectors.effectors import label_of, targets_of
 from ..effectors.transforms import rides, world_from_basis
 from ..kinds.kinds import KINDS
-from ..live.drag_anchors import DragError, DragReport, dragged_object
+from ..live.drag_anchors import DragError, DragReport, checked_goal, dragged_object
 from ..live.dragging import Drag
 from ..live.following import held
 from ..live.machine import LIVE
@@ -235,12 +235,7 @@ class TargetsAtFrame:
 
     def move(self, world_point: Sequence[float] | FloatArray, *, smoothly: bool = False) -> DragReport:
         """Move all by as much as brings the point to a place in the world (3,) [m], and key it."""
-        goal = np.asarray(world_point, dtype=np.float64)
-        if goal.shape != (3,) or not np.isfinite(goal).all():
-            raise IKError(
-                "dragging {bone!r}: a place is three finite numbers, got {goal}", bone=self.bone, goal=goal
-            )
-        self.goal = goal
+        self.goal = checked_goal(self.bone, world_point)
         return self.again(smoothly=smoothly)
 
     def again(self, *, smoothly: bool = False) -> DragReport:
