@@ -20,7 +20,7 @@ from ...core.messages import Message, both
 from ...core.model.rotation import rotation_angle
 from ..animation.fcurves import Channel, ChannelKeys, has_keys_outside, other_modifiers, own_curves
 from ..kinds.frame_data import FrameData, orientations
-from ..kinds.kinds import Effector, asked_of
+from ..kinds.kinds import asked_of
 from ..reports import in_a_row
 from ..rig.reports import Tolerances
 from ..rig.rig import Rig
@@ -228,14 +228,11 @@ def _what_counts(rig: Rig, frames: FrameData) -> tuple[BoolArray, BoolArray]:
     counts = [
         (followed and (kind.position or not kind.pinnable), followed and kind.orientation)
         for own, kind in zip(rig.effectors, kinds, strict=True)
-        for followed in [_is_followed(own) and not kind.of_surroundings]
+        for aims in [not own.follows and (own.pin is not None or bool(own.target))]
+        for followed in [aims and not kind.of_surroundings]
     ]
     placed, turned = np.array(counts, dtype=np.bool_).T
     return placed & part, turned & part
-
-
-def _is_followed(effector: Effector) -> bool:
-    return not effector.follows and (effector.pin is not None or bool(effector.target))
 
 
 def _reach(frames: FrameData, tops: Sequence[int], base: FloatArray) -> FloatArray:

@@ -393,20 +393,12 @@ def _set_limits(
             assumed.append(name)
             hinges |= {name} if usual.is_hinge else set()
     notes += from_rig.notes
+    beside = Message("the present pose is outside the usual limits: limits are wider for {widened}")
+    beyond = Message("the animation goes beyond the usual limits: limits are wider for {widened}")
     if widened := widen_limits(armature_object, assumed, hinges):
-        notes.append(
-            Message(
-                "the present pose is outside the usual limits: limits are wider for {widened}",
-                widened=listed(widened),
-            )
-        )
+        notes.append(beside.filled(widened=listed(widened)))
     if widened := widen_to_action(armature_object, assumed):
-        notes.append(
-            Message(
-                "the animation goes beyond the usual limits: limits are wider for {widened}",
-                widened=listed(widened),
-            )
-        )
+        notes.append(beyond.filled(widened=listed(widened)))
     return from_rig.bones, tuple(assumed)
 
 

@@ -135,10 +135,6 @@ class FrameData:
         """Places (F, 3) [m] of the world in armature space."""
         return points_of(np.linalg.inv(self.world_from_armature).astype(np.float64), places)
 
-    def armature_length(self, length: float) -> float:
-        """A length [m] in armature units, of the frame in which the object is largest."""
-        return length / self.largest_scale
-
 
 def orientations(matrices: FloatArray) -> FloatArray:
     """Return rotations without scale, shear and mirroring, (..., 4, 4) -> (..., 3, 3).

@@ -367,7 +367,7 @@ class Goal(ABC):
         """
         effector = self.effector
         level = (Rank.PINNED if effector.state == 'PIN' else Rank.REACHING).on(effector.priority)
-        length = self.frames.armature_length(effector.softness_position)
+        length = effector.softness_position / self.frames.largest_scale
         angle = effector.softness_rotation
         if effector.follows:
             level = FOLLOW_LEVEL

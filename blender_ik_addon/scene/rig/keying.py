@@ -109,7 +109,7 @@ def auto_key(
 
 
 def key_bones(
-    armature_object: Object, armature: Armature, bones: Iterable[str], options: set[str] | None = None
+    armature_object: Object, armature: Armature, bones: Iterable[str], options: set[str]
 ) -> KeyReport:
     """Key the channels of bones that a solve writes, as they are, on the present frame.
 
@@ -117,9 +117,8 @@ def key_bones(
 
     Args:
         bones: Their names; those with nothing to write are left out.
-        options: As for `bpy_struct.keyframe_insert`; those of the preferences when None.
+        options: As for `bpy_struct.keyframe_insert`.
     """
-    options = key_options() if options is None else options
     names, kept, keyed = list(bones), list[str](), list[str]()
     channels: list[Channel] = []
     locked = {channel for channel, curve in own_curves(armature_object).items() if is_locked(curve)}

@@ -113,18 +113,15 @@ def moved_by_others(armature_object: Object, bones: Iterable[str]) -> str:
                 return Message(
                     "{name} has the constraint {constraint!r}", name=name, constraint=constraint.name
                 )
-    if reaching := next((b.name for b in pose.bones for c in b.constraints if _moves_parents(c)), ""):
-        return Message("{bone} has inverse kinematics of Blender", bone=reaching)
+    for bone in pose.bones:
+        if any(c.type in {'IK', 'SPLINE_IK'} and _may_act(armature_object, c) for c in bone.constraints):
+            return Message("{bone} has inverse kinematics of Blender", bone=bone.name)
     for curve in _drivers(armature_object):
         for name in chain:
             path = bone_path(name, "")
             if curve.data_path.startswith(path) and curve.data_path[len(path) :].startswith(_POSED):
                 return Message("{name} has a driver", name=name)
     return object_moved_by_others(armature_object)
-
-
-def _moves_parents(constraint: Any) -> bool:
-    return constraint.type in {'IK', 'SPLINE_IK'} and _may_act(constraint.id_data, constraint)
 
 
 def _may_act(owner: Object, constraint: Any) -> bool:
