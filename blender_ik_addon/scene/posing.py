@@ -52,7 +52,7 @@ from .effectors.entries import (
     store_pose,
     unpin,
 )
-from .effectors.masses import MassReport, MeshReport, measure_meshes, own_masses, remove_masses
+from .effectors.masses import MeshReport, measure_meshes, own_masses, remove_masses
 from .effectors.transforms import AttachReport, attach_targets, staying_behind
 from .kinds.frame_data import orientations
 from .kinds.kinds import Rank
@@ -84,7 +84,6 @@ __all__ = [
     "ContactReport",
     "ContactsJob",
     "EffectorError",
-    "MassReport",
     "MatchReport",
     "MeshReport",
     "MirrorReport",

@@ -37,21 +37,6 @@ from ..reports import listed, number_of_bones
 
 
 @dataclass(frozen=True)
-class MassReport:
-    """Report of masses that were set."""
-
-    bones: tuple[str, ...]
-    """Bones whose mass was set."""
-    total: float
-    """Of all bones [kg]."""
-
-    def summary(self) -> str:
-        """Return how many bones have which weight together, for the status bar."""
-        bones = number_of_bones(len(self.bones))
-        return Message("masses of {bones} set, {total:.3g} kg in total", bones=bones, total=self.total)
-
-
-@dataclass(frozen=True)
 class MeshReport:
     """Report of measured meshes."""
 
@@ -163,14 +148,12 @@ def mass_entries(armature_object: Object) -> dict[str, POISE_PG_mass]:
     return {entry.name: entry for entry in settings_of(armature_object).masses}
 
 
-def own_masses(armature_object: Object, bones: Iterable[str]) -> MassReport:
+def own_masses(armature_object: Object, bones: Iterable[str]) -> None:
     """Make entries for bones with their present masses, for editing."""
     check_armature(armature_object)
     skeleton = read_armature(armature_object).skeleton
     body = _body(armature_object, skeleton)
-    wanted = {name: float(body.masses[skeleton.index(name)]) for name in bones}
-    set_bone_masses(armature_object, wanted)
-    return MassReport(tuple(wanted), float(_body(armature_object, skeleton).masses.sum()))
+    set_bone_masses(armature_object, {name: float(body.masses[skeleton.index(name)]) for name in bones})
 
 
 def remove_masses(armature_object: Object, bones: Iterable[str] | None = None) -> int:

@@ -1065,7 +1065,6 @@ TEXTS: Final[Mapping[str, str]] = {
     "many-legged": "Vielbeiner",
     "marks the end of {bone!r}": "kennzeichnet das Ende von {bone!r}",
     "mass": "Masse",
-    "masses of {bones} set, {total:.3g} kg in total": "Massen von {bones} gesetzt, zusammen {total:.3g} kg",
     "measured in the present pose, because modifiers make faces ({kinds})": "in der gegenwärtigen Pose gemessen, weil Modifikatoren Flächen bilden ({kinds})",
     "measured {count} frame": "{count} Bild gemessen",
     "measured {count} frames": "{count} Bilder gemessen",
