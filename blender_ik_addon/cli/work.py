@@ -81,10 +81,7 @@ def _set_up(armature_object: Object, options: argparse.Namespace) -> AnyReport:
         is_path = named.suffix == ".json" or named.parent != Path()
         return posing.load_preset(armature_object, named if is_path else posing.preset_path(options.preset))
     report = posing.setup_character(
-        armature_object,
-        use_table=not options.recognise,
-        poles=options.poles,
-        limits=not options.no_limits,
+        armature_object, use_table=not options.recognise, poles=options.poles, limits=not options.no_limits
     )
     if not report.ready:
         raise IKError(f"{armature_object.name!r}: {report.summary()}")

@@ -24,14 +24,7 @@ from ..scene.matching.snapping import auto_key_foot
 from ..scene.properties.effector_properties import FOOT_ANGLES
 from ..scene.properties.settings import settings_of
 from ..scene.translations import translated
-from .acting import (
-    EffectorOperator,
-    choice,
-    context_armature,
-    refuse,
-    require_armature,
-    shown_effector,
-)
+from .acting import EffectorOperator, choice, context_armature, refuse, require_armature, shown_effector
 from .mouse import AxisLock, Numbers, View, mouse_in
 from .overlay import overlay_of
 

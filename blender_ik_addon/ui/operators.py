@@ -279,11 +279,7 @@ class POISE_OT_snap_targets(EffectorOperator, label="Snap Targets to Bones"):
     on: choice(
         "On which frames",
         ('FRAME', "This Frame", "The present frame; keyed if auto-key is on"),
-        (
-            'RANGE',
-            "Bake Range",
-            "Each frame of the bake range, with keys: targets move as the bones do",
-        ),
+        ('RANGE', "Bake Range", "Each frame of the bake range, with keys: targets move as the bones do"),
         name="Frames",
     )
 

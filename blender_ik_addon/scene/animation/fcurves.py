@@ -316,10 +316,7 @@ def assign_keys(curve: bpy.types.FCurve, keys: KeyArrays) -> None:
 
 
 def new_keys(
-    frames: FloatArray,
-    values: FloatArray,
-    interpolation: str = "LINEAR",
-    breakdowns: BoolArray | None = None,
+    frames: FloatArray, values: FloatArray, interpolation: str = "LINEAR", breakdowns: BoolArray | None = None
 ) -> KeyArrays:
     """Return keys with auto-clamped handles."""
     co = np.stack([frames, values], axis=1).astype(np.float32)  # (F, 2)

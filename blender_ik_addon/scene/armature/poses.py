@@ -112,11 +112,7 @@ def poses_of(armature: Armature, raws: Sequence[RawPose], *, bones: frozenset[st
         modes = [armature.rotation_modes[joint] for joint in four.tolist()] * frames
         joints = np.tile(four, frames)
         angles = euler_within(
-            matrices_of(modes, *turns),
-            skeleton.orders[joints],
-            lower[joints],
-            upper[joints],
-            near[joints],
+            matrices_of(modes, *turns), skeleton.orders[joints], lower[joints], upper[joints], near[joints]
         )
         channels[:, four, 3:] = angles.reshape(frames, len(four), 3)
     driven = _decided(armature, bones)

@@ -122,8 +122,7 @@ class ActionSnapshot:
         obj = block_with_uid(bpy.data.objects, self.object_uid)
         if obj is None:
             raise IKError(
-                "object {armature!r} is gone, its animation cannot be put back",
-                armature=self.object_name,
+                "object {armature!r} is gone, its animation cannot be put back", armature=self.object_name
             )
         action = None if self.action_uid is None else block_with_uid(bpy.data.actions, self.action_uid)
         if action is None and self.action_uid is not None:

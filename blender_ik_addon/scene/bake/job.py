@@ -476,10 +476,7 @@ class BakeJob(Job[BakeReport]):
             raise IKError(self.replaced.refusal)
 
     def _write(
-        self,
-        rows: IntArray,
-        breakdowns: BoolArray | None = None,
-        keys: Sequence[ChannelKeys] | None = None,
+        self, rows: IntArray, breakdowns: BoolArray | None = None, keys: Sequence[ChannelKeys] | None = None
     ) -> WriteResult:
         """Key some of the own frames; what plays between them is smooth.
 

@@ -77,11 +77,7 @@ def roll_feet(
 
 
 def _find_sole(
-    armature_object: Object,
-    skeleton: Skeleton,
-    character: Character,
-    limb: Limb,
-    entry: POISE_PG_effector,
+    armature_object: Object, skeleton: Skeleton, character: Character, limb: Limb, entry: POISE_PG_effector
 ) -> None:
     """Note where the foot of an effector touches the floor, not rolled yet."""
     data: Any = armature_object.data

@@ -339,8 +339,7 @@ def _same_entry(armature_object: Object, entries: Any, effector: Effector) -> PO
     entry = entries[effector.index] if effector.index < len(entries) else None
     if entry is None or entry.bone != effector.bone or len(entry.others) < len(effector.others):
         raise IKError(
-            "the effectors of {armature!r} have changed meanwhile: begin again",
-            armature=armature_object.name,
+            "the effectors of {armature!r} have changed meanwhile: begin again", armature=armature_object.name
         )
     return entry
 

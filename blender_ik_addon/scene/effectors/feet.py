@@ -76,11 +76,7 @@ def read_foot(armature_object: Object, label: str, entry: Any) -> dict[str, Any]
         )
     rest = np.linalg.inv(np.array(bones[entry.bone].matrix_local))
     rest = rest @ np.array(bones[entry.toe_bone].matrix_local)
-    return {
-        "sole": sole,
-        "toe_bone": entry.toe_bone,
-        "toe_from_foot": tuple(rest.ravel().tolist()),
-    }
+    return {"sole": sole, "toe_bone": entry.toe_bone, "toe_from_foot": tuple(rest.ravel().tolist())}
 
 
 def with_feet_rolled(

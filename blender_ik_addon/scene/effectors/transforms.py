@@ -21,11 +21,7 @@ from bpy.types import Object
 from ...core import IKError, ReachPoint, Task
 from ...core.arrays import FloatArray
 from ...core.messages import Message, sentences
-from ...core.model.rotation import (
-    EULER_ORDERS,
-    matrix_from_euler,
-    order_index,
-)
+from ...core.model.rotation import EULER_ORDERS, matrix_from_euler, order_index
 from ...core.tasks.frames import ReachCarried
 from ..animation.dependence import place_depends_on
 from ..animation.fcurves import is_moved, rotation_channel

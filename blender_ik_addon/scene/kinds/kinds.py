@@ -620,10 +620,7 @@ class Pole(_Towards):
         """The bones with which the limb begins and at whose head it ends; the three follow one another."""
         bones = entry.id_data.data.bones
         middle = bones[entry.bone]
-        for what, name in (
-            (Message("limb root"), entry.root_bone),
-            (Message("limb tip"), entry.tip_bone),
-        ):
+        for what, name in ((Message("limb root"), entry.root_bone), (Message("limb tip"), entry.tip_bone)):
             if name and name not in bones:
                 raise IKError(
                     "effector {label!r}: its {what} {bone!r} is no bone of {armature!r} (renamed?). Choose "

@@ -118,12 +118,7 @@ class Passes:
     """Frames that are solved, written and shown again until driven bones rest."""
 
     def __init__(
-        self,
-        rig: Rig,
-        frames: FrameData,
-        own: slice,
-        times: FloatArray | None = None,
-        span: float = 0.0,
+        self, rig: Rig, frames: FrameData, own: slice, times: FloatArray | None = None, span: float = 0.0
     ) -> None:
         """Begin.
 

@@ -274,10 +274,7 @@ class _Figure:
                 text = Message("{first}, {second}: on limits", first=names[0], second=names[1])
             else:
                 text = Message(
-                    "{first} to {last}: {count} on limits",
-                    first=names[0],
-                    last=names[-1],
-                    count=len(run),
+                    "{first} to {last}: {count} on limits", first=names[0], last=names[-1], count=len(run)
                 )
             self.marks.text(world_from_joint[run[len(run) // 2], :3, 3], text, 'LIMIT')
 

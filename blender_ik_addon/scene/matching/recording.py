@@ -144,10 +144,7 @@ class TargetsJob(Job[MatchReport]):
                 entries[row].placed = (0.0,) * 16
             before = settings.recording
             settings.recording = new_action(
-                f"{armature_object.name} Recording",
-                armature_object,
-                frames,
-                samples.pose_keys(),
+                f"{armature_object.name} Recording", armature_object, frames, samples.pose_keys()
             )
             if before is not None and before.users == 0:
                 bpy.data.actions.remove(before)

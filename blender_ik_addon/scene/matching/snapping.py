@@ -83,10 +83,7 @@ class MatchReport:
 
 
 def snap_targets(
-    armature_object: Object,
-    effectors: Iterable[int] | None = None,
-    *,
-    frames: Iterable[int] | None = None,
+    armature_object: Object, effectors: Iterable[int] | None = None, *, frames: Iterable[int] | None = None
 ) -> MatchReport:
     """Bring targets to their bones; what is pinned or follows is held where its bone is now.
 

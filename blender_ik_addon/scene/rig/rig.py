@@ -246,12 +246,7 @@ class Rig:
         """Return armature_from_joint of all joints as Blender shows them, (n, 4, 4) [m]."""
         return evaluated_matrices(armature_object.evaluated_get(depsgraph), self.armature)
 
-    def measure(
-        self,
-        armature_object: Object,
-        depsgraph: Depsgraph,
-        before: FrameData,
-    ) -> Measured:
+    def measure(self, armature_object: Object, depsgraph: Depsgraph, before: FrameData) -> Measured:
         """Measure the depsgraph's frame (arguments: as `measure_frames`)."""
         seen = self.seen(armature_object, depsgraph)
         return self.measure_frames(before, [seen], self.tolerances(armature_object))[0]

@@ -27,14 +27,7 @@ from ...core import forward_kinematics, solve
 from ...core.arrays import FloatArray
 from ...core.messages import Message
 from ...core.model.kinematics import joint_matrices
-from ..animation.fcurves import (
-    Channel,
-    bone_path,
-    driven_channels,
-    is_muted,
-    own_curves,
-    rotation_channel,
-)
+from ..animation.fcurves import Channel, bone_path, driven_channels, is_muted, own_curves, rotation_channel
 from ..armature.armature import Armature, read_all
 from ..bake.frames import key_time
 from ..effectors.effectors import targets_of
