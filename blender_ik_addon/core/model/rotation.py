@@ -509,7 +509,8 @@ def rotvec_from_matrix(matrix: npt.ArrayLike) -> FloatArray:
     flat = matrix.reshape(math.prod(matrix.shape[:-2]), 9)
     parts = flat @ _TURN_OUT
     vector, half_trace = parts[:, :3], parts[:, 3:]
-    sine = np.maximum(_norm(vector), _TINY)
+    # Not by `lengths`: a solve is at its deepest here.
+    sine = np.maximum(np.sqrt(np.einsum("nk,nk->n", vector, vector))[:, None], _TINY)
     rotvec = np.arctan2(sine, half_trace - 0.5) / sine * vector
     far = half_trace[:, 0] < 0.0
     if far.any():
