@@ -29,6 +29,8 @@ References, cited by their keys:
   2003.
 - [DauphinEtAl2014] Y. N. Dauphin et al.: Identifying and attacking the saddle point problem in
   high-dimensional non-convex optimization, Advances in Neural Information Processing Systems 27, 2014.
+- [JamiesonTalwalkar2016] K. Jamieson, A. Talwalkar: Non-stochastic best arm identification and
+  hyperparameter optimization, International Conference on Artificial Intelligence and Statistics 19, 2016.
 - [WitkinKass1988] A. Witkin, M. Kass: Spacetime constraints, Computer Graphics (SIGGRAPH) 22(4), 1988.
 - [GolubVanLoan] G. H. Golub, C. F. Van Loan: Matrix computations, 4th edition, 2013.
 - [BooneAzen1979] D. C. Boone, S. P. Azen: Normal range of motion of joints in male subjects, Journal of Bone

@@ -119,6 +119,21 @@ def test_at_the_minimum_nothing_pulls_but_against_limits() -> None:
     assert (low | high).any()
 
 
+def test_frames_that_go_on_end_as_if_they_had_not_stopped() -> None:
+    energy, values = figure_energy(np.random.default_rng(3), frames=4)
+
+    def descent(iterations: int) -> Descent:
+        return Descent(energy, values, step_tolerance=1e-9, max_iterations=iterations, max_angle=0.8)
+
+    parted, some = descent(3), np.array([1, 3])
+    before = parted.run().values
+    parted.go_on(some, 6)
+    after = parted.run()
+    assert_allclose(after.values[some], descent(6).run().values[some], atol=1e-6)
+    assert_array_equal(after.values[[0, 2]], before[[0, 2]])
+    assert_array_equal(after.iterations, [3, 6, 3, 6])
+
+
 def test_a_straight_limb_bends_from_its_limit_although_nothing_pulls_it_to_a_side() -> None:
     arm = Skeleton.build(
         ["upper", "lower", "hand"],

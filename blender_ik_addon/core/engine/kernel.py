@@ -105,6 +105,7 @@ class Descent(Iterator[None]):
         max_iterations: int | IntArray,
         max_angle: float,
         decrease_tolerance: float = 0.0,
+        rough: bool = False,
         coupling: Coupling | None = None,
         callback: Callable[[int, FloatArray], bool] | None = None,
     ) -> None:
@@ -117,12 +118,14 @@ class Descent(Iterator[None]):
             max_iterations: Most iterations of a group, or of each, (G,).
             max_angle: Largest change of an angle in an iteration [rad].
             decrease_tolerance: Decrease of a group's energy [1] at which it is at rest too.
+            rough: Whether second derivatives of residuals are left out of Hessians that bend down, which is
+                cheaper than eigenvalues and as good far from minima; it does not lead away from saddles.
             coupling: What ties the N frames of a motion together, G = 1; None: every frame is a group, G = N.
             callback: Called after each iteration with its number and the first frame's channels; True stops.
         """
         count = len(values)
         groups = count if coupling is None else 1
-        self.max_angle = max_angle
+        self.max_angle, self.rough = max_angle, rough
         self._whole, self._coupling, self._callback = energy, coupling, callback
         self._values: FloatArray = np.minimum(np.maximum(values, energy.lower), energy.upper)
         self._damping: FloatArray = np.full(count, DAMPING[0])
@@ -202,6 +205,12 @@ class Descent(Iterator[None]):
         for _ in self:
             pass
         return self.found
+
+    def go_on(self, frames: IntArray, max_iterations: int) -> None:
+        """Let some frames alone (n,) go on after the end, up to so many iterations in all."""
+        self._most = self._iterations.copy()
+        self._most[frames] = max_iterations
+        self._move(np.flatnonzero((self._ahead > self._precision) & (self._iterations < self._most)))
 
     def _move(self, frames: IntArray) -> None:
         """Go on with some frames (n,), rising."""
@@ -329,9 +338,13 @@ class _Step:
         self._merit = descent.merit(here, model.strengths)
 
     def _straighten(self) -> None:
-        """Take what bends down in the Hessian of a frame by its absolute value."""
+        """Take what bends down in the Hessian of a frame by its absolute value, or leave it out."""
         masked = _mask(self._hessian.copy(), self._pressed)
-        for frame in _bending_down(_damped(masked, self._descent.damping - FLAT)):
+        bent = _bending_down(_damped(masked, self._descent.damping - FLAT))
+        if self._descent.rough:
+            self._hessian[bent] -= self._model.curvature[bent]
+            return
+        for frame in bent:
             self._gradient[frame] += _straighten(
                 self._hessian[frame], masked[frame], self._gradient[frame], ~self._pressed[frame]
             )

@@ -9,9 +9,11 @@ it. A solved pose is a minimum, so solving it again leaves it where it is. Where
 starts follow: channels that move a missed task, or a task that shares channels with it, are spread over their
 limits, others stay. These descend roughly, every other one at soft strengths and the rest at full ones: soft
 strengths pass small minima, full ones meet targets far from the preferred pose, which soft ones would rather
-miss. The lowest of each kind is minimised at full strengths if it is lower than what the pose found so far
-leads to in the same way, since most starts lead to one place. Where soft strengths or a random start lead
-lower, soft strengths are tried again from there until they lead no lower: a pose that is solved again stays.
+miss. After a few iterations the lower half of each kind goes on, and after some more the lower half of that:
+successive halving [JamiesonTalwalkar2016]. The lowest of each kind is minimised at full strengths if it is
+lower than what the pose found so far leads to in the same way, since most starts lead to one place. Where
+soft strengths or a random start lead lower, soft strengths are tried again from there until they lead no
+lower: a pose that is solved again stays.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ LOWER: Final = 1e-3
 the energy to be taken: less is no better pose."""
 NEARBY: Final = 5
 """Iterations in which a body that is next to a minimum comes to rest."""
-COMPARED: Final = 15
-"""Most iterations of a start before it is compared with the others."""
+COMPARED: Final = (5, 10, 15)
+"""Iterations after which starts are compared: the lower half goes on, and the lowest is taken at the end."""
 AT_ONCE: Final = 256
 """Independent poses in one batch: their matrices take tens of megabytes."""
 
@@ -92,10 +94,24 @@ def _restarted(
     many = energy.select(block.repeat(count))
     soft = (np.arange(n * count) % count % 2 == 0)[:, None]
     many = many.pulling(np.where(soft, many.softened().strengths, many.strengths))
-    rough = yield from _minimum(many, np.concatenate(starts), options, min(COMPARED, most), precision=ROUGH)
-    present = (np.arange(n) * count + np.arange(2)[:, None]).ravel()
-    by_start = rough.energies.reshape(n, count)
-    lowest = present + 2 * np.concatenate([by_start[:, kind::2].argmin(axis=1) for kind in range(2)])
+    descent = Descent(
+        many,
+        np.concatenate(starts),
+        step_tolerance=ROUGH,
+        max_iterations=min(COMPARED[0], most),
+        max_angle=options.max_angle,
+        rough=True,
+    )
+    yield descent
+    kinds = [np.arange(n)[:, None] * count + np.arange(kind, count, 2) for kind in range(2)]  # (n, count/2)
+    present = np.concatenate([rows[:, 0] for rows in kinds])
+    for iterations in COMPARED[1:]:
+        kinds = [_lower_half(rows, descent.found.energies) for rows in kinds]
+        going = np.concatenate([present, *(rows.ravel() for rows in kinds)])
+        descent.go_on(np.unique(going), min(iterations, most))
+        yield descent
+    rough = descent.found
+    lowest = np.concatenate([rows[np.arange(n), rough.energies[rows].argmin(axis=1)] for rows in kinds])
     lower = rough.energies[lowest] < rough.energies[present] - _margin(many, rough)[present]
     if not lower.any():
         return found
@@ -112,6 +128,12 @@ def _restarted(
         return found
     other = yield from _lowest_about(energy.select(block), found.values[block], options, None)
     return _replaced(energy, found, block, other, np.arange(len(block)), other.history[-1:])
+
+
+def _lower_half(rows: IntArray, energies: FloatArray) -> IntArray:
+    """Those of some rows (n, k) whose energies (N,) are lowest, (n, k/2)."""
+    order = np.argsort(energies[rows], axis=1, kind="stable")
+    return np.take_along_axis(rows, order[:, : -(-rows.shape[1] // 2)], axis=1)
 
 
 def _lowest_about(

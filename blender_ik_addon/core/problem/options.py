@@ -96,7 +96,7 @@ class SolverOptions:
     gamma: float = 0.03
     """γ of the distance to the preferred pose [KiSheen eq. 3.1], from 0, with errors in units of the reach. A
     smaller one comes nearer to it; it takes longer. The targets are met in any case."""
-    restarts: int = 16
+    restarts: int = 24
     """From how many other poses to start when a target is missed; 0: never."""
     smoothness: float = 0.2
     """Time over which a motion is smooth [s], from 0: frames further apart than this hardly affect each
