@@ -233,7 +233,10 @@ class POISE_PG_armature(Declared, PropertyGroup):
         step=1,
         subtype='TIME_ABSOLUTE',
         unit='TIME_ABSOLUTE',
-    )("Time over which a baked motion is smooth; 0 solves each frame by itself")
+    )(
+        "Time over which a baked motion is smooth, for which poses differ by some degrees from those that "
+        "Live shows; 0 solves each frame by itself, as Live does"
+    )
     pop_angle: float = angle(
         "Pop Angle", default=SolverOptions.pop_angle, min=1e-4, max=pi, precision=2, step=10
     )(

@@ -753,7 +753,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "Those of the selected bones or targets; all where there are none": "Die der ausgewählten Knochen oder Ziele; alle, wo es keine gibt",
     "Those of the selected bones, or the selected ones; all where there are none": "Die der ausgewählten Knochen oder die ausgewählten; alle, wo es keine gibt",
     "Those of them that are selected in Pose Mode; the others stay as they are": "Die von ihnen, die im Posenmodus ausgewählt sind; die anderen bleiben, wie sie sind",
-    "Time over which a baked motion is smooth; 0 solves each frame by itself": "Zeit, über die eine gebackene Bewegung glatt ist; 0 löst jedes Bild für sich",
+    "Time over which a baked motion is smooth, for which poses differ by some degrees from those that Live shows; 0 solves each frame by itself, as Live does": "Zeit, über die eine gebackene Bewegung glatt ist, wofür Posen um einige Grad von denen abweichen, die Live zeigt; 0 löst jedes Bild für sich, wie Live",
     "Tip Point": "Spitzenpunkt",
     "Toe": "Zehe",
     "Toe Bone": "Zehenknochen",
