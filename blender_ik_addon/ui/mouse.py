@@ -26,6 +26,14 @@ PARALLEL: Final = 0.05
 """Sine of the angle between the line of sight and an axis [1], from which a mouse says how far along it."""
 AXES: Final = {'X': 0, 'Y': 1, 'Z': 2}
 
+LOCKS: Final = {
+    (False, False): Message("along global {axis}"),
+    (False, True): Message("along local {axis}"),
+    (True, False): Message("locking global {axis}"),
+    (True, True): Message("locking local {axis}"),
+}
+"""What an `AxisLock` is in words, by its plane and whether it is local."""
+
 _DIGITS: Final = ('ZERO', 'ONE', 'TWO', 'THREE', 'FOUR', 'FIVE', 'SIX', 'SEVEN', 'EIGHT', 'NINE')
 
 TYPED: Final = {
@@ -141,19 +149,7 @@ class AxisLock:
     @property
     def text(self) -> str:
         """What it is, in words; empty for none."""
-        if not self.letter:
-            return ""
-        if self.plane:
-            return (
-                Message("locking local {axis}", axis=self.letter)
-                if self.local
-                else Message("locking global {axis}", axis=self.letter)
-            )
-        return (
-            Message("along local {axis}", axis=self.letter)
-            if self.local
-            else Message("along global {axis}", axis=self.letter)
-        )
+        return LOCKS[self.plane, self.local].filled(axis=self.letter) if self.letter else ""
 
     @property
     def components(self) -> tuple[int, ...]:

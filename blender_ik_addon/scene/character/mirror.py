@@ -416,12 +416,12 @@ def obstacle_to_keys(obj: Object, paths: Sequence[str]) -> str:
         return Message("it has NLA strips")
     if animation.action is not None and not animation.action.is_editable:
         return Message("its action {action!r} is linked", action=animation.action.name)
-    for (path, _), curve in own_curves(obj).items():
-        if path in paths and (is_locked(curve) or holds_samples(curve) or len(curve.modifiers)):
-            if is_locked(curve):
-                return Message("F-curves of it are locked")
-            if holds_samples(curve):
-                return Message("F-curves of it are baked to samples")
+    for curve in (curve for (path, _), curve in own_curves(obj).items() if path in paths):
+        if is_locked(curve):
+            return Message("F-curves of it are locked")
+        if holds_samples(curve):
+            return Message("F-curves of it are baked to samples")
+        if len(curve.modifiers):
             return Message("F-curves of it are modified")
     return ""
 
