@@ -113,14 +113,44 @@ def _goes_to_place(entry: Any) -> bool:
     return kind.position or not kind.orientation
 
 
-class POISE_GGT_handles(GizmoGroup):
+class PointsGroup(GizmoGroup):
+    """One gizmo that stands for all points of a kind, with keys of its own; not registered itself."""
+
+    bl_space_type = 'VIEW_3D'
+    bl_region_type = 'WINDOW'
+    bl_options: ClassVar = {'PERSISTENT'}
+    gizmo: ClassVar[type[Gizmo]]
+    operator: ClassVar[str]
+    presses: ClassVar[tuple[tuple[str, bool, dict[str, Any]], ...]]
+    """Keys that call the operator while a point is under the mouse, whether with Shift, and with what."""
+
+    @classmethod
+    def setup_keymap(cls, keyconfig: Any) -> KeyMap:
+        keymap = keyconfig.keymaps.new(name=cls.bl_label, space_type='VIEW_3D', region_type='WINDOW')
+        for item in list(keymap.keymap_items):  # those of before the extension was switched off
+            keymap.keymap_items.remove(item)
+        for key, shift, properties in cls.presses:
+            item = keymap.keymap_items.new(cls.operator, key, 'PRESS', shift=shift)
+            for name, value in properties.items():
+                setattr(item.properties, name, value)
+        return keymap
+
+    def setup(self, context: Context) -> None:
+        self.gizmos.new(self.gizmo.bl_idname)
+
+
+class POISE_GGT_handles(PointsGroup):
     """The handles of the figure that is shown."""
 
     bl_idname = "POISE_GGT_handles"
     bl_label = "Poise Handles"
-    bl_space_type = 'VIEW_3D'
-    bl_region_type = 'WINDOW'
-    bl_options: ClassVar = {'PERSISTENT'}
+    gizmo, operator = POISE_GT_handles, "poise.handle"
+    presses = (
+        ('LEFTMOUSE', False, {"action": 'PRESS'}),
+        ('LEFTMOUSE', True, {"action": 'PRESS'}),
+        ('G', False, {"action": 'MOVE'}),
+        ('R', False, {"action": 'TURN'}),
+    )
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -130,27 +160,6 @@ class POISE_GGT_handles(GizmoGroup):
             and context.mode in {'OBJECT', 'POSE'}
             and bool(settings_of(armature).effectors)
         )
-
-    @classmethod
-    def setup_keymap(cls, keyconfig: Any) -> KeyMap:
-        """Keys that count while a handle is under the mouse."""
-        keymap = keyconfig.keymaps.new(name=cls.bl_label, space_type='VIEW_3D', region_type='WINDOW')
-        for item in list(keymap.keymap_items):  # those of before the extension was switched off
-            keymap.keymap_items.remove(item)
-        for action, key, value, shift in (
-            ('PRESS', 'LEFTMOUSE', 'PRESS', False),
-            ('PRESS', 'LEFTMOUSE', 'PRESS', True),
-            ('MOVE', 'G', 'PRESS', False),
-            ('TURN', 'R', 'PRESS', False),
-        ):
-            item = keymap.keymap_items.new("poise.handle", key, value, shift=shift)
-            properties: Any = item.properties
-            properties.action = action
-        return keymap
-
-    def setup(self, context: Context) -> None:
-        """One gizmo stands for all handles."""
-        self.gizmos.new(POISE_GT_handles.bl_idname)
 
 
 @dataclass(frozen=True)
@@ -377,28 +386,25 @@ class POISE_OT_handle_end(Operator):
         return {'FINISHED'}
 
 
-class POISE_OT_move_handle(Macro):
+class _HandleTool(Macro):
+    """One of Blender's tools, and then going back to what was active; not registered itself."""
+
+    bl_options: ClassVar = {'UNDO', 'BLOCKING', 'INTERNAL'}
+
+    def __init_subclass__(cls, *, label: str) -> None:
+        cls.bl_idname, cls.bl_label = cls.__name__.replace("POISE_OT_", "poise."), label
+
+
+class POISE_OT_move_handle(_HandleTool, label="Move Handle"):
     """Move the target of a handle"""
 
-    bl_idname = "poise.move_handle"
-    bl_label = "Move Handle"
-    bl_options: ClassVar = {'UNDO', 'BLOCKING', 'INTERNAL'}
 
-
-class POISE_OT_turn_handle(Macro):
+class POISE_OT_turn_handle(_HandleTool, label="Turn Handle"):
     """Turn the target of a handle"""
 
-    bl_idname = "poise.turn_handle"
-    bl_label = "Turn Handle"
-    bl_options: ClassVar = {'UNDO', 'BLOCKING', 'INTERNAL'}
 
-
-class POISE_OT_trackball_handle(Macro):
+class POISE_OT_trackball_handle(_HandleTool, label="Trackball Handle"):
     """Turn the target of a handle about both axes of the view"""
-
-    bl_idname = "poise.trackball_handle"
-    bl_label = "Trackball Handle"
-    bl_options: ClassVar = {'UNDO', 'BLOCKING', 'INTERNAL'}
 
 
 CLASSES = (
@@ -414,7 +420,7 @@ _register_classes, _unregister_classes = bpy.utils.register_classes_factory(CLAS
 
 
 def register() -> None:
-    """Add operators and gizmos; the steps of a tool are moving, and then going back to what was active."""
+    """Add operators and gizmos, and the steps of the tools."""
     _register_classes()
     for tool, step in (
         (POISE_OT_move_handle, "translate"),

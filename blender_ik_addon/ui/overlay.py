@@ -372,9 +372,8 @@ def draw_rings(
     ahead = np.isfinite(centres).all(axis=1)
     if not ahead.any():
         return
-    around = np.arange(ROUND + 1) * (2.0 * np.pi / ROUND)
-    ring = radius * np.stack([np.cos(around), np.sin(around)], axis=1)
-    ends = centres[ahead, None, None] + np.stack([ring[:-1], ring[1:]], axis=1)  # (k, ROUND, 2, 2)
+    edges = radius * _fan(ROUND).reshape(ROUND, 3, 2)[:, 1:]
+    ends = centres[ahead, None, None] + edges  # (k, ROUND, 2, 2)
     width = look(context).line_width * context.preferences.system.pixel_size
     content = {
         "pos": _flat(ends.reshape(-1, 2)),

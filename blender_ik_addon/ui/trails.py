@@ -18,7 +18,7 @@ import gpu
 import numpy as np
 from bpy.app.handlers import persistent
 from bpy.props import IntProperty, StringProperty
-from bpy.types import Context, Depsgraph, Event, Gizmo, GizmoGroup, KeyMap, Object, Scene, SpaceView3D
+from bpy.types import Context, Depsgraph, Event, Gizmo, Object, Scene, SpaceView3D
 
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import IKError
@@ -31,7 +31,7 @@ from ..scene.translations import translated
 from .acting import ArmatureOperator, context_armature, flag, refuse, require_armature
 from .batches import Batch
 from .drag import DragOperator
-from .handles import handle_at
+from .handles import PointsGroup, handle_at
 from .mouse import View, is_dragged, mouse_in, nearest_segment
 from .overlay import draw_rings, overlay_of
 from .preferences import look
@@ -303,7 +303,7 @@ def _fill() -> float | None:
                 resting = time.monotonic() - _state.changed_at > IDLE_SECONDS
                 is_busy_now = tool or plays or not resting
                 if trails.missing(frames):
-                    if trails.may_be_filled(is_busy=is_busy_now):
+                    if not (is_busy_now and trails.is_evaluated):  # what is evaluated waits
                         trails.fill(frames if trails.is_evaluated else ahead, now)
                 elif (unsolved := trails.unsolved(frames, now, ghosts)) and not is_busy_now:
                     trails.solve(unsolved[0])
@@ -403,34 +403,17 @@ class POISE_GT_trails(Gizmo):
         blf.disable(0, blf.SHADOW)
 
 
-class POISE_GGT_trails(GizmoGroup):
+class POISE_GGT_trails(PointsGroup):
     """The trails and ghosts of the figure that is shown."""
 
     bl_idname = "POISE_GGT_trails"
     bl_label = "Poise Trails"
-    bl_space_type = 'VIEW_3D'
-    bl_region_type = 'WINDOW'
-    bl_options: ClassVar = {'PERSISTENT'}
+    gizmo, operator = POISE_GT_trails, "poise.trail"
+    presses = tuple(('LEFTMOUSE', shift, {"whole_pose": shift}) for shift in (False, True))
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         return context.mode in {'OBJECT', 'POSE'} and trails_in(context) is not None
-
-    @classmethod
-    def setup_keymap(cls, keyconfig: Any) -> KeyMap:
-        """Keys that count while a point or a ghost is under the mouse."""
-        keymap = keyconfig.keymaps.new(name=cls.bl_label, space_type='VIEW_3D', region_type='WINDOW')
-        for item in list(keymap.keymap_items):  # those of before the extension was switched off
-            keymap.keymap_items.remove(item)
-        for shift in (False, True):
-            item = keymap.keymap_items.new("poise.trail", 'LEFTMOUSE', 'PRESS', shift=shift)
-            properties: Any = item.properties
-            properties.whole_pose = shift
-        return keymap
-
-    def setup(self, context: Context) -> None:
-        """One gizmo stands for all."""
-        self.gizmos.new(POISE_GT_trails.bl_idname)
 
 
 class POISE_OT_trail(ArmatureOperator, label="Trail"):

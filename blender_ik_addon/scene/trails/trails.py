@@ -379,10 +379,6 @@ class Trails:
         known = self._known.get(frame)
         return known is None or bool(np.isfinite(known.bones).all())
 
-    def may_be_filled(self, *, is_busy: bool) -> bool:
-        """Whether frames can be sampled now; what is evaluated waits while a tool runs or it plays."""
-        return not (is_busy and self.is_evaluated)
-
     def fill(self, frames: Sequence[int], now: int) -> None:
         """Sample some of the frames that are not known, those nearest to the present one first."""
         armature_object = self._object()
