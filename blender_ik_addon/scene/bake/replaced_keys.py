@@ -59,9 +59,6 @@ class ReplacedKeys:
     def __bool__(self) -> bool:
         return self.count > 0
 
-    def __str__(self) -> str:
-        return str(self.text)
-
     @property
     def text(self) -> Message:
         """Which keys are replaced."""
@@ -125,6 +122,5 @@ def are_followed(armature_object: Object, rig: Rig) -> bool:
 
     It does where bones are to stay near what is played, and where the motion is kept as a recording besides.
     """
-    if getattr(settings_of(armature_object), "recording", None) is not None:
-        return True
-    return any(effector.kind == 'STAY' and effector.stay == 'PRESENT' for effector in rig.effectors)
+    stays = any(effector.kind == 'STAY' and effector.stay == 'PRESENT' for effector in rig.effectors)
+    return stays or settings_of(armature_object).recording is not None
