@@ -33,9 +33,9 @@ from .restarts import searching
 
 SPACINGS: Final = (8, 4, 2)
 """Every how many frames are solved, one after the other, before all are."""
-LEVER: Final = 100.0
+LEVER: Final = 300.0
 """Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
-targets by short levers, by the square of 0.1 of the reach."""
+targets by short levers, by the square of 0.06 of the reach."""
 WINDOW: Final = 96
 """Least number of frames that a window of a long motion adds."""
 OVERLAP: Final = 6.0
