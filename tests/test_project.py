@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import pytest
 
+from benchmarks import tuning
 from blender_ik_addon import core
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -181,3 +182,15 @@ def test_no_file_knows_this_machine(kind: str):
         if word in text and pattern.search(text)  # most texts have none, which is found sooner so
     ]
     assert hits == []
+
+
+def test_the_table_of_tuning_constants_is_that_of_the_sources():
+    core_folder, known = ROOT / "blender_ik_addon" / "core", tuning.stored("tuning")
+    for name in (name for names in known["outside"].values() for name in names):
+        path = core_folder.joinpath(*name.split("."))
+        assert path.is_dir() or path.with_suffix(".py").is_file(), name
+    for name in known["definitions"]:
+        module, constant = name.rsplit(".", maxsplit=1)
+        source = core_folder.joinpath(*module.split(".")).with_suffix(".py").read_text(encoding="utf-8")
+        assert f"\n{constant}: Final = " in source, name
+    assert all(constant.meaning for constant in tuning.constants())
