@@ -66,10 +66,7 @@ POSES: Final = (
     Pose("contrapposto", (Move("hips", (0.06, 0.0, -0.02), (0.0, 8.0, 0.0)), *HANGING)),
     Pose("crouch", (Move("hips", (0.0, 0.1, -0.45)),)),
     Pose("sit", (Move("hips", (0.0, 0.42, -0.5)),)),
-    Pose(
-        "kneel",
-        (Move("foot.R", (0.0, 0.55, 0.06), (75.0, 0.0, 0.0)), Move("hips", (0.0, 0.05, -0.48))),
-    ),
+    Pose("kneel", (Move("foot.R", (0.0, 0.55, 0.06), (75.0, 0.0, 0.0)), Move("hips", (0.0, 0.05, -0.48)))),
     Pose("lunge", (Move("foot.L", (0.0, -0.75, 0.0)), Move("hips", (0.0, -0.38, -0.22)))),
     Pose("step up", (Move("foot.L", (0.0, -0.4, 0.4)),)),
     Pose("reach high", (Move("hand.R", (0.35, -0.15, 0.85)),)),

@@ -79,9 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     solution = corrected(clip, options.hand, options.at)
     missed = sum(not frame.reached for frame in (solution.frame(i) for i in range(len(solution))))
     write_bvh(
-        options.output,
-        Clip(clip.skeleton, solution.pose, clip.frame_time, clip.ends),
-        scale=options.scale,
+        options.output, Clip(clip.skeleton, solution.pose, clip.frame_time, clip.ends), scale=options.scale
     )
     print(f"{len(solution)} frames written to {options.output}, in {missed} of them a target is missed")
     return 0

@@ -22,10 +22,7 @@ from matplotlib.axes import Axes
 from benchmarks import page
 from benchmarks.drawing import COLOURS, INK
 from blender_ik_addon.core.arrays import FloatArray
-from blender_ik_addon.core.methods.step_rules import (
-    bounded_least_squares_step,
-    extended_jacobian_step,
-)
+from blender_ik_addon.core.methods.step_rules import bounded_least_squares_step, extended_jacobian_step
 
 from .findings import HAIR, Finding, Picture
 from .formulas import planar_elements

@@ -63,12 +63,7 @@ References, cited by their keys:
 from typing import Final
 
 from .errors import IKError
-from .explain.diagnosis import (
-    Diagnosis,
-    LevelDiagnosis,
-    LostDirection,
-    diagnose,
-)
+from .explain.diagnosis import Diagnosis, LevelDiagnosis, LostDirection, diagnose
 from .explain.explanation import Explanation, Limit, Reason
 from .model.kinematics import PosedSkeleton, forward_kinematics
 from .model.skeleton import Pose, Skeleton

@@ -154,11 +154,7 @@ def _path(skeleton: Skeleton, limb: Limb) -> list[int]:
 
 
 def limb_tracks(
-    skeleton: Skeleton,
-    pose: Pose,
-    character: Character,
-    tails: npt.ArrayLike | None = None,
-    figure: int = 0,
+    skeleton: Skeleton, pose: Pose, character: Character, tails: npt.ArrayLike | None = None, figure: int = 0
 ) -> tuple[Track, ...]:
     """Tracks of the feet and hands of a figure, in armature space.
 

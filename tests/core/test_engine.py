@@ -88,11 +88,7 @@ def test_at_a_minimum_the_hessian_is_that_of_the_energy(softness: float, other: 
     system = assemble(Problem(skeleton, tasks), pose)
     energy = Energy(system, system.mechanism.values(pose)).with_strengths(Strengths(20.0, 5.0))
     found = Descent(
-        energy,
-        system.mechanism.values(pose),
-        step_tolerance=1e-10,
-        max_iterations=300,
-        max_angle=0.8,
+        energy, system.mechanism.values(pose), step_tolerance=1e-10, max_iterations=300, max_angle=0.8
     ).run()
     model = energy.model(energy.at(found.values))
     hessian = (model.hessian + np.diag(energy.stiffness))[0]

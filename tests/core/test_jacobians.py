@@ -199,7 +199,7 @@ CASES: dict[type[Task], dict[str, Maker]] = {
             weight=0.6,
         ),
         "an aim and an orientation": lambda rng, skeleton, pose, joint: OneOf(
-            alternatives=(aimed(0.7)(rng, skeleton, pose, joint), turned(0.8)(rng, skeleton, pose, joint)),
+            alternatives=(aimed(0.7)(rng, skeleton, pose, joint), turned(0.8)(rng, skeleton, pose, joint))
         ),
     },
     ReachCarried: {

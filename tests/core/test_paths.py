@@ -7,14 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from blender_ik_addon.core import (
-    IKError,
-    Problem,
-    ReachPoint,
-    Tracker,
-    forward_kinematics,
-    target_path,
-)
+from blender_ik_addon.core import IKError, Problem, ReachPoint, Tracker, forward_kinematics, target_path
 from tests.core.builders import Array, planar, planar_pose, tip
 from tests.core.strategies import rotation_about, vectors
 

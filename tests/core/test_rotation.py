@@ -14,12 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from blender_ik_addon.core.arrays import frozen
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.core.model import rotation
-from blender_ik_addon.core.model.rotation import (
-    EULER_ORDERS,
-    FEW,
-    EulerElements,
-    order_index,
-)
+from blender_ik_addon.core.model.rotation import EULER_ORDERS, FEW, EulerElements, order_index
 from tests.core.strategies import (
     ORDER_NAMES,
     Array,
@@ -457,8 +452,7 @@ def test_skew_is_the_cross_product(a: Array, b: Array) -> None:
 
 
 @given(
-    axis=directions(),
-    angle=st.one_of(floats(0.0, 6.0), st.sampled_from([1e-7, 0.009999, 0.010001, math.pi])),
+    axis=directions(), angle=st.one_of(floats(0.0, 6.0), st.sampled_from([1e-7, 0.009999, 0.010001, math.pi]))
 )
 def test_left_jacobian_inverse_inverts_the_series(axis: Array, angle: float) -> None:
     cross = rotation.skew(angle * axis)

@@ -88,14 +88,7 @@ SETTINGS: Stored = {
     ],
     "masses": [{"name": "head", "mass": 5.0}],
     "roles": [
-        {
-            "name": "hand.L",
-            "bone": "hand.L",
-            "role": 12,
-            "side": 1,
-            "confidence": 0.9,
-            "reason": "by hand",
-        }
+        {"name": "hand.L", "bone": "hand.L", "role": 12, "side": 1, "confidence": 0.9, "reason": "by hand"}
     ],
 }
 

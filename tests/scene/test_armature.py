@@ -15,11 +15,7 @@ from blender_ik_addon.core.model.kinematics import forward_kinematics
 from blender_ik_addon.core.model.rotation import EULER_ORDERS, euler_from_matrix, matrix_from_euler
 from blender_ik_addon.core.model.skeleton import INHERIT_SCALE, Pose
 from blender_ik_addon.scene.animation.fcurves import ChannelKeys
-from blender_ik_addon.scene.armature.armature import (
-    Armature,
-    read_armature,
-    world_from_armature,
-)
+from blender_ik_addon.scene.armature.armature import Armature, read_armature, world_from_armature
 from blender_ik_addon.scene.armature.poses import (
     channel_values,
     evaluated_matrices,

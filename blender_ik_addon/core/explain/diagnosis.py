@@ -128,9 +128,7 @@ class LevelDiagnosis:
                 Message("{level}: rank {rank} of {rows}", **own)
                 if self.left == self.rank
                 else Message(
-                    "{level}: rank {rank} of {rows}, {left} left by the levels above",
-                    left=self.left,
-                    **own,
+                    "{level}: rank {rank} of {rows}, {left} left by the levels above", left=self.left, **own
                 ),
                 Message("singular") if np.isinf(self.condition) else condition,
             ],

@@ -11,13 +11,4 @@ from .bvh import Clip, read_bvh, write_bvh
 from .gltf import read_gltf
 from .json_text import from_json, read_json, to_json, write_json
 
-__all__ = [
-    "Clip",
-    "from_json",
-    "read_bvh",
-    "read_gltf",
-    "read_json",
-    "to_json",
-    "write_bvh",
-    "write_json",
-]
+__all__ = ["Clip", "from_json", "read_bvh", "read_gltf", "read_json", "to_json", "write_bvh", "write_json"]

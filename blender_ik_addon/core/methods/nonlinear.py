@@ -161,13 +161,7 @@ class BoundedDescent:
     """A function minimised within bounds by L-BFGS [ByrdLuNocedalZhu1995], one iteration after the other."""
 
     def __init__(
-        self,
-        function: Function,
-        start: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        *,
-        tolerance: float,
+        self, function: Function, start: FloatArray, lower: FloatArray, upper: FloatArray, *, tolerance: float
     ) -> None:
         """Evaluate the start.
 

@@ -271,11 +271,7 @@ def extended_jacobian_step(
 
 
 def bounded_least_squares_step(
-    jacobian: FloatArray,
-    error: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-    damping: float = 0.0,
+    jacobian: FloatArray, error: FloatArray, lower: FloatArray, upper: FloatArray, damping: float = 0.0
 ) -> FloatArray:
     """The dq that minimises |J dq − e|² + c²|dq|² with lower ≤ dq ≤ upper [KiSheen eq. 7.4, 7.5].
 

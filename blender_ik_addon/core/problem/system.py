@@ -22,23 +22,11 @@ from typing import Final, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    alike,
-    frozen,
-)
+from ..arrays import BoolArray, FloatArray, IntArray, alike, frozen
 from ..errors import IKError
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism, summed
 from ..model.skeleton import CHANNELS, Pose, Skeleton
-from ..tasks import (
-    ChoiceRows,
-    OneOf,
-    OnPlane,
-    Rows,
-    Task,
-)
+from ..tasks import ChoiceRows, OneOf, OnPlane, Rows, Task
 from ..tasks.frames import SlackPlane
 from .options import SolverOptions
 

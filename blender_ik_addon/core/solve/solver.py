@@ -370,10 +370,7 @@ def _is_better(found: Solution, best: Solution, margin: float, slack: float) -> 
 
 
 def task_errors(
-    system: System,
-    errors: FloatArray,
-    reached: BoolArray,
-    whys: Sequence[Explanation | None],
+    system: System, errors: FloatArray, reached: BoolArray, whys: Sequence[Explanation | None]
 ) -> tuple[TaskError, ...]:
     """Errors of the tasks of one frame, given their amounts (T,) and which are reached, (T,)."""
     taken = [system.taken_label(number) for number in range(len(errors))]

@@ -48,10 +48,7 @@ class PointFunctionRows(Rows):
     """Rows of each task, R."""
 
     def __init__(
-        self,
-        tasks: Sequence[Task],
-        points: Sequence[Sequence[tuple[int, FloatArray]]],
-        mechanism: Mechanism,
+        self, tasks: Sequence[Task], points: Sequence[Sequence[tuple[int, FloatArray]]], mechanism: Mechanism
     ) -> None:
         """Stack tasks.
 
