@@ -131,14 +131,15 @@ def test_all_frames_are_played_in_each_pass():
 def test_bones_that_never_come_to_rest_are_reported_with_amount():
     armature = rig_with("DRIVER")
     armature.animation_data.drivers[0].driver.expression = "0.3 * sin(1e4 * first)"
+    inside = FRAMES[5:]  # before that the body is all but straight, and what is moved takes it out of reach
     with frame_changes() as frames:
-        report = posing.bake(armature, FRAMES)
+        report = posing.bake(armature, inside)
     assert not report.reached
     assert report.reasons[0].startswith("constraints keep moving bone.005 by ")
     # What is reported is what plays.
-    worst = max(distance for distance, _ in misses(armature, FRAMES))
+    worst = max(distance for distance, _ in misses(armature, inside))
     assert float(np.max(report.position_errors)) == pytest.approx(worst, abs=1e-5)
-    assert len(frames) < 30 * len(FRAMES)
+    assert len(frames) < 30 * len(inside)
     solved = posing.solve_pose(armature)
     assert solved.reached or "constraints keep moving bone.005 by " in solved.message
 
