@@ -5,7 +5,7 @@ import time
 import unittest
 from collections.abc import Iterable
 
-from .figure import IN_VIEW, ROW_PIXELS, InNewWindow, button, distance
+from .figure import IN_VIEW, MOST_TURNS, ROW_PIXELS, InNewWindow, button, distance
 from .test_tutorials import FIGURE_OF_SAMPLES, SAMPLES, TENTH_MILLIMETRE
 
 MILLIMETRE, CENTIMETRE = 1e-3, 1e-2
@@ -156,8 +156,16 @@ class FixAClip(InNewWindow):
         """Select a target by a click on what is drawn of it, and move it: G, Y, the way, Enter."""
         self.window.click(tuple(self.value(f"outline({name!r})")))
         self.assertTrue(self.value(f"bpy.context.selected_objects == [target({name!r})]"))
+        place = f"list(target({name!r}).location)"
+        before = self.value(place)
         for key in ("g", "y", *("period" if sign == "." else sign for sign in way), "Return"):
             self.window.key(key)
+        # On a slow machine a click would confirm the move, in place of pressing the next button.
+        for _ in range(MOST_TURNS):
+            if self.value(f"not running() and {place} != {before}"):
+                return
+            self.window.settle(1)
+        self.fail(f"the target of {name} does not move")
 
     def test_feet_are_locked_and_a_hand_is_at_the_cup(self) -> None:
         recorded = self.motion()
