@@ -13,7 +13,7 @@ An iteration tries one step of each group:
    that only a long step would meet is missed by a short one, and pulls with all its strength. So a step
    that was not taken gets another model as well. Where a Hessian bends down by more than μ holds up, its
    eigenvalues are taken by their absolute value [DauphinEtAl2014], so that a step leads away from saddles,
-   such as straight limbs.
+   such as straight limbs. Rough descents leave out second derivatives there.
 2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt]. Channels that a limit holds
    stay; those that would pass theirs are stopped there and the step is found again for the others.
 3. **Correction**: the change of residuals that is not linear in the step is taken back with the same
@@ -57,7 +57,7 @@ NEARLY: Final = 0.03
 ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which a start for a further search counts as converged."""
 LAST: Final = 1e-6
-"""Largest change [rad] of a last step that is not taken: a solved pose stays bit by bit."""
+"""Largest change [rad] of a last step that is not taken: a solved pose stays exactly as it is."""
 PUSH: Final = 0.1
 """Step [rad] along the direction in which the energy bends down most, where its slope is nothing."""
 
