@@ -24,7 +24,7 @@ from ..core.messages import Joined, Message, counted
 from ..core.solve.sequence import SequenceJob
 from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
 from .armature.pose_note import note_posed
-from .armature.poses import evaluated_matrices, write_pose
+from .armature.poses import write_pose
 from .armature.restoring import PoseSnapshot, set_up_restored_on_error, undone_on_error
 from .armature.role_table import recognise_roles
 from .bake.frames import bake_range, contact_borders
@@ -171,9 +171,9 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
             write_pose(armature_object, rig.armature, solution.pose, plan.problem.moving_joints)
             note_posed(armature_object)
             depsgraph.update()
-            seen = rig.seen(armature_object, depsgraph)
-            [measured] = rig.measure_frames(frames, [seen], within)
-            passes.note(0, seen.armature_from_joint)
+            shown = rig.read_raw(armature_object, depsgraph)
+            [measured] = rig.measure_frames(frames, [shown], within)
+            passes.note(0, shown.pose.shown)
             by_solver = Measured.solved(plan, solution.errors, frames.largest_scale)
             passes.compare([measured], by_solver.distances[None], by_solver.angles[None])
             if passes.rest(within):
@@ -201,8 +201,8 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
         )
         report = replace(report, message=Joined("; ", (report.message, more)))
     show(armature_object, rig, report)
-    bones = evaluated_matrices(armature_object.evaluated_get(depsgraph), rig.armature)
-    if end_solve(armature_object, rig.effectors, depsgraph, bones, rig.armature.skeleton.names):
+    names = rig.armature.skeleton.names
+    if end_solve(armature_object, rig.effectors, depsgraph, shown.pose.shown, names):
         depsgraph.update()
     return report
 

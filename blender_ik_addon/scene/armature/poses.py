@@ -57,7 +57,7 @@ class RawPose:
     channels: FloatArray
     """In the columns of `pose_note.PROPERTIES`, (n, 17)."""
     shown: FloatArray
-    """armature_from_joint, (n, 4, 4) [m]; empty where no bone is driven."""
+    """armature_from_joint, (n, 4, 4) [m]; empty where they were not asked for and no bone is driven."""
 
     @classmethod
     def read(
@@ -66,25 +66,14 @@ class RawPose:
         armature: Armature,
         *,
         depsgraph: Depsgraph | None = None,
-        bones: frozenset[str] | None = None,
+        shown: FloatArray | None = None,
     ) -> "RawPose":
-        """Read one frame (depsgraph and IKError: as `read_pose`).
-
-        Args:
-            bones: Those whose poses matter, with all above them, by default all. Others that are driven, or
-                in quaternion or axis-angle mode, have their Euler angles, unused as these are: it takes less
-                time.
-        """
+        """Read one frame (depsgraph and IKError: as `read_pose`; shown: where that is known already)."""
         _, order = _unchanged(armature_object, armature)
-        shown = np.empty((0, 4, 4))
-        if len(_decided(armature, bones)):
-            shown = _shown_matrices(armature_object, armature, depsgraph)
+        if shown is None:
+            driven = armature.is_driven.any()
+            shown = _shown_matrices(armature_object, armature, depsgraph) if driven else np.empty((0, 4, 4))
         return cls(raw_channels(armature_object)[order].astype(np.float64), shown)
-
-
-def _decided(armature: Armature, bones: frozenset[str] | None) -> IntArray:
-    """The joints (k,) that are driven, of some bones."""
-    return np.flatnonzero(armature.is_driven & _matter(armature.skeleton.names, bones))
 
 
 @lru_cache(maxsize=16)
@@ -94,7 +83,11 @@ def _matter(names: tuple[str, ...], bones: frozenset[str] | None) -> BoolArray:
 
 
 def poses_of(armature: Armature, raws: Sequence[RawPose], *, bones: frozenset[str] | None = None) -> Pose:
-    """Return the poses of frames that were read, (F, n), as `read_pose` has them (bones: as they were read).
+    """Return the poses of frames that were read, (F, n), as `read_pose` has them.
+
+    Args:
+        bones: Those whose poses matter, with all above them, by default all. Others that are driven, or in
+            quaternion or axis-angle mode, have their Euler angles, unused as these are: it takes less time.
 
     Raises:
         IKError: A channel is not a number.
@@ -115,7 +108,7 @@ def poses_of(armature: Armature, raws: Sequence[RawPose], *, bones: frozenset[st
             matrices_of(modes, *turns), skeleton.orders[joints], lower[joints], upper[joints], near[joints]
         )
         channels[:, four, 3:] = angles.reshape(frames, len(four), 3)
-    driven = _decided(armature, bones)
+    driven = np.flatnonzero(armature.is_driven & _matter(skeleton.names, bones))
     if len(driven):
         shown = np.concatenate([with_parents(skeleton, raw.shown, driven) for raw in raws])
         near = channels[:, driven, 3:].reshape(-1, 3)

@@ -48,7 +48,7 @@ from ..rig.reports import (
     solved_errors,
     solver_reasons,
 )
-from ..rig.rig import RawFrame, Rig, Seen
+from ..rig.rig import RawFrame, Rig
 from ..rig.states import held_for_bake
 from ..translations import translated
 from .bones import (
@@ -552,16 +552,16 @@ class BakeJob(Job[BakeReport]):
     def _play(self) -> Generator[float, None, None]:
         """Show all own frames and measure them; gives the part done."""
         depsgraph, frames = bpy.context.view_layer.depsgraph, self.solved
-        played, seen = list[Measured](), list[Seen]()
+        played, raws = list[Measured](), list[RawFrame]()
         within = self._rig.tolerances(self._object())
         for row, frame in enumerate(frames):
             go_to_frame(bpy.context.scene, frame)
-            seen.append(self._rig.seen(self._object(), depsgraph))
-            self._passes.note(row, seen[-1].armature_from_joint)
-            if len(seen) == AT_ONCE or frame == frames[-1]:
-                start = self._solved.start(slice(row + 1 - len(seen), row + 1))
-                played += self._rig.measure_frames(start, seen, within)
-                seen = []
+            raws.append(self._rig.read_raw(self._object(), depsgraph))
+            self._passes.note(row, raws[-1].pose.shown)
+            if len(raws) == AT_ONCE or frame == frames[-1]:
+                start = self._solved.start(slice(row + 1 - len(raws), row + 1))
+                played += self._rig.measure_frames(start, raws, within)
+                raws = []
             yield (row + 1) / len(frames)
         for row in self._to.eased.tolist():  # nobody asks for targets there
             for amounts in (played[row].distances, played[row].angles):
@@ -624,7 +624,7 @@ def measure(
             if len(raws) == AT_ONCE or frame == numbers[-1]:
                 read = rig.frames_of(raws)
                 influences.append(read.influences)
-                parts += rig.measure_frames(read, [raw.seen for raw in raws], within)
+                parts += rig.measure_frames(read, raws, within)
                 raws = []
             if progress is not None:
                 progress((row + 1) / len(numbers))

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
-from bpy.types import Depsgraph, Object
+from bpy.types import Depsgraph, Object, Scene
 
 from ...core import IKError, Problem, Skeleton, SolverOptions
 from ...core.arrays import FloatArray
@@ -41,29 +41,19 @@ REASONS_TOLD: Final = 3
 
 
 @dataclass(frozen=True)
-class Seen:
-    """Where Blender shows bones and targets in one frame."""
+class RawFrame:
+    """One frame as Blender has it, with all that is solved from and measured."""
 
-    armature_from_joint: FloatArray
-    """(n, 4, 4) [m]."""
+    pose: RawPose
+    """Channels of bones, and where they are shown."""
+    astray: Mapping[str, str]
+    """Controls that the mesh does not follow -> the bones that carry it."""
+    with_mesh: FloatArray
+    """armature_from_joint with these controls where the mesh is, (n, 4, 4) [m]."""
     world_from_armature: FloatArray
     """(4, 4) [m]."""
     world_from_target: FloatArray
     """(T, 4, 4) [m], as by `world_from_targets`."""
-    astray: Mapping[str, str]
-    """Controls that the mesh does not follow -> the bones that carry it."""
-    with_mesh: FloatArray
-    """`armature_from_joint` with these controls where the mesh is."""
-    pose: RawPose | None
-    """Where an effector is about channels."""
-
-
-@dataclass(frozen=True)
-class RawFrame:
-    """One frame as Blender has it, with all that a solve needs."""
-
-    seen: Seen
-    pose: RawPose
     influences: FloatArray
     """(E,) [1]."""
     lengths: FloatArray
@@ -153,16 +143,19 @@ class Rig:
         return replace(frames, origin=origin.pose(self.armature, frames.pose[0])[None])
 
     def read_raw(self, armature_object: Object, depsgraph: Depsgraph, entries: Any = None) -> RawFrame:
-        """Read all that `read_frame` needs of the depsgraph's frame (entries: as `world_from_targets`)."""
-        seen = self.seen(armature_object, depsgraph, entries)
-        amounts = read_amounts(armature_object, self.effectors, depsgraph, entries)
-        bones = self._posed_bones
-        pose = seen.pose or RawPose.read(armature_object, self.armature, depsgraph=depsgraph, bones=bones)
-        scene: Any = depsgraph.scene
-        recorded = None
+        """Read the depsgraph's frame (entries: as `world_from_targets`)."""
+        posed, scene = armature_object.evaluated_get(depsgraph), cast(Scene, depsgraph.scene)
+        bones, recorded = evaluated_matrices(posed, self.armature), None
         if self.prefers:
             recorded = recorded_channels(armature_object, self.armature, scene.frame_current_final)
-        return RawFrame(seen, pose, *amounts, recorded)
+        return RawFrame(
+            RawPose.read(armature_object, self.armature, shown=bones),
+            *self._astray(posed, bones),
+            world_from_armature(posed)[0],
+            world_from_targets(armature_object, self.effectors, depsgraph, entries),
+            *read_amounts(armature_object, self.effectors, depsgraph, entries),
+            recorded,
+        )
 
     def frames_of(self, raws: Sequence[RawFrame], but: frozenset[str] = frozenset()) -> FrameData:
         """Return frames that were read as data (but: as `read_frame`)."""
@@ -170,21 +163,20 @@ class Rig:
         if but:
             bones = (frozenset(self.armature.skeleton.names) if bones is None else bones) - but
 
-        def stacked(owners: Sequence[RawFrame | Seen], name: str) -> FloatArray:
-            return np.stack([getattr(own, name) for own in owners])
+        def stacked(name: str) -> FloatArray:
+            return np.stack([getattr(raw, name) for raw in raws])
 
-        shown = [raw.seen for raw in raws]
-        matrices = stacked(shown, "world_from_armature")
+        matrices = stacked("world_from_armature")
         return FrameData(
             skeleton=self.armature.skeleton,
             pose=poses_of(self.armature, [raw.pose for raw in raws], bones=bones),
             world_from_armature=matrices,
-            world_from_joint=matrices[:, None] @ stacked(shown, "armature_from_joint"),
-            world_from_target=stacked(shown, "world_from_target"),
-            influences=stacked(raws, "influences"),
-            lengths=stacked(raws, "lengths"),
+            world_from_joint=matrices[:, None] @ np.stack([raw.pose.shown for raw in raws]),
+            world_from_target=stacked("world_from_target"),
+            influences=stacked("influences"),
+            lengths=stacked("lengths"),
             body=self.body,
-            recorded=None if raws[0].recorded is None else stacked(raws, "recorded"),
+            recorded=None if raws[0].recorded is None else stacked("recorded"),
         )
 
     @cached_property
@@ -248,53 +240,41 @@ class Rig:
 
     def measure(self, armature_object: Object, depsgraph: Depsgraph, before: FrameData) -> Measured:
         """Measure the depsgraph's frame (arguments: as `measure_frames`)."""
-        seen = self.seen(armature_object, depsgraph)
-        return self.measure_frames(before, [seen], self.tolerances(armature_object))[0]
+        raw = self.read_raw(armature_object, depsgraph)
+        return self.measure_frames(before, [raw], self.tolerances(armature_object))[0]
 
-    def seen(self, armature_object: Object, depsgraph: Depsgraph, entries: Any = None) -> Seen:
-        """Read where bones and targets are at the depsgraph's frame (entries: as `world_from_targets`)."""
-        posed = armature_object.evaluated_get(depsgraph)
-        matrix, _ = world_from_armature(posed)
-        bones = evaluated_matrices(posed, self.armature)
-        asks_channels = any(effector.kind == 'STAY' for effector in self.effectors)
-        return Seen(
-            bones,
-            matrix,
-            world_from_targets(armature_object, self.effectors, depsgraph, entries),
-            *self._astray(posed, bones),
-            RawPose.read(armature_object, self.armature, depsgraph=depsgraph) if asks_channels else None,
-        )
-
-    def measure_frames(self, before: FrameData, frames: Sequence[Seen], within: Tolerances) -> list[Measured]:
+    def measure_frames(
+        self, before: FrameData, raws: Sequence[RawFrame], within: Tolerances
+    ) -> list[Measured]:
         """Measure in Blender's evaluated matrices; a control counts as being where the mesh goes with it.
 
         Args:
             before: What was solved from, (F,): where influences below 1 begin. Targets are read anew.
-            frames: What Blender shows, (F,).
+            raws: What Blender shows, (F,).
             within: What counts as reached.
         """
-        targets = np.stack([seen.world_from_target for seen in frames])
+        targets = np.stack([raw.world_from_target for raw in raws])
         goals = make_goals(self.effectors, replace(before, world_from_target=targets))
         now = before
-        if poses := [seen.pose for seen in frames if seen.pose is not None]:
-            now = replace(now, pose=poses_of(self.armature, poses))
+        if any(effector.kind == 'STAY' for effector in self.effectors):  # the others do not ask for channels
+            now = replace(now, pose=poses_of(self.armature, [raw.pose for raw in raws]))
 
-        def with_bones(name: str) -> FrameData:
-            bones = [seen.world_from_armature @ getattr(seen, name) for seen in frames]
-            return replace(now, world_from_joint=np.stack(bones))
+        def with_bones(bones: Sequence[FloatArray]) -> FrameData:
+            placed = [raw.world_from_armature @ own for raw, own in zip(raws, bones, strict=True)]
+            return replace(now, world_from_joint=np.stack(placed))
 
-        there = with_bones("with_mesh")
-        lost: list[tuple[Lost | None, ...]] = [(None,) * len(self.effectors)] * len(frames)
-        astray = [row for row, seen in enumerate(frames) if seen.astray]
+        there = with_bones([raw.with_mesh for raw in raws])
+        lost: list[tuple[Lost | None, ...]] = [(None,) * len(self.effectors)] * len(raws)
+        astray = [row for row, raw in enumerate(raws) if raw.astray]
         if astray:
-            on_target = ~within.missed(*measure(goals, with_bones("armature_from_joint")))
+            on_target = ~within.missed(*measure(goals, with_bones([raw.pose.shown for raw in raws])))
             for row in astray:
-                strays = [next(filter(frames[row].astray.get, e.bones), "") for e in self.effectors]
+                strays = [next(filter(raws[row].astray.get, e.bones), "") for e in self.effectors]
                 lost[row] = tuple(
-                    Lost(bone, frames[row].astray[bone], reached) if bone else None
+                    Lost(bone, raws[row].astray[bone], reached) if bone else None
                     for bone, reached in zip(strays, on_target[row].tolist(), strict=True)
                 )
-        taken = zip(*(goal.taken(there) for goal in goals), strict=True) if goals else [()] * len(frames)
+        taken = zip(*(goal.taken(there) for goal in goals), strict=True) if goals else [()] * len(raws)
         return [Measured(*own) for own in zip(*measure(goals, there), taken, lost, strict=True)]
 
     def is_astray(self, armature_object: Object, depsgraph: Depsgraph) -> bool:

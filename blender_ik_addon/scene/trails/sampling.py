@@ -383,4 +383,4 @@ def solve_at(armature_object: Object, sampled: Sampled, frame: int) -> FloatArra
     skeleton = rig.armature.skeleton
     matrices = forward_kinematics(skeleton, solution.pose).matrices
     joints = [skeleton.index(bone) for bone in sampled.bones]
-    return sampled.ends(raw.seen.world_from_armature @ matrices[joints])
+    return sampled.ends(raw.world_from_armature @ matrices[joints])
