@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Amounts as people read them: lengths in millimetres, angles in degrees."""
+"""Amounts as people read them: lengths in millimetres, angles in degrees, numbers of things."""
 
 from typing import Final
 
 import numpy as np
 
-from .messages import Message
+from .messages import Message, counted
 
 FAR: Final = 10.0
 """Length [m] from which lengths are told in metres: nobody counts the digits of 27960 mm."""
@@ -38,6 +38,21 @@ def angle_text(angle: float) -> str:
 def limit_angle(angle: float) -> str:
     """Write a limit [rad] in tenths of a degree: one that was set to 0 is 1e-14 after conversions."""
     return f"{round(float(np.degrees(angle)), 1) + 0.0:g}°"  # no -0
+
+
+def number_of_bones(count: int) -> Message:
+    """Write how many bones."""
+    return counted(count, "{count} bone", "{count} bones")
+
+
+def number_of_targets(count: int) -> Message:
+    """Write how many targets."""
+    return counted(count, "{count} target", "{count} targets")
+
+
+def number_of_effectors(count: int) -> Message:
+    """Write how many effectors."""
+    return counted(count, "{count} effector", "{count} effectors")
 
 
 def _three_digits(number: float) -> str:

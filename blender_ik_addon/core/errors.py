@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is raised when the input is wrong; not converging is a result and raises nothing."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from .messages import Message
@@ -14,3 +15,14 @@ class IKError(ValueError):
         self.message = message if isinstance(message, Message) else Message(message, **values)
         """What is wrong, for people."""
         super().__init__(self.message)
+
+
+def check_known(what: str, given: object, names: Sequence[str]) -> None:
+    """Refuse what is none of the names that there are (IKError); `what` is called so in the panel."""
+    if given not in names:
+        raise IKError(
+            "{what} cannot be {given!r}: there are {names}",
+            what=Message(what),
+            given=given,
+            names=", ".join(names),
+        )

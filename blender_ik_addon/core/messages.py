@@ -11,7 +11,10 @@ part of one between semicolons; what depends on a count has two, see `counted`.
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+NAMES_SHOWN: Final = 5
+"""How many names a sentence lists, where nothing else is said, before it says how many more there are."""
 
 
 class Message(str):
@@ -86,11 +89,16 @@ def sentences(*texts: str) -> Message:
     return Joined(". ", texts, capitals=True)
 
 
-def in_a_row(texts: Iterable[str], most: int) -> Message:
+def in_a_row(texts: Iterable[str], most: int = NAMES_SHOWN) -> Message:
     """Return texts in a row, the first few of many and how many more there are."""
     texts = tuple(texts)
     more, row = len(texts) - most, Joined(", ", texts[:most])
     return Message("{list} and {count} more", list=row, count=more) if more > 0 else row
+
+
+def listed(names: Iterable[str]) -> Message:
+    """Return names in a row, in quotes."""
+    return in_a_row([repr(name) for name in names])
 
 
 def both(texts: Iterable[str]) -> Message:

@@ -9,7 +9,7 @@ import bpy
 from bpy.types import Object
 
 from ..core.errors import IKError
-from .reports import listed
+from ..core.messages import listed
 
 Result = TypeVar("Result")
 

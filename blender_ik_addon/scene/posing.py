@@ -65,9 +65,17 @@ from .matching.grip import hold_prop
 from .matching.recording import TargetsJob, clip_range, targets_from_animation
 from .matching.snapping import MatchReport, key_targets, snap_targets
 from .properties.settings import check_editable, settings_of
-from .reports import all_reached
 from .rig.keying import key_pose
-from .rig.reports import BakeReport, EffectorError, Measured, Report, effector_errors, show, solver_reasons
+from .rig.reports import (
+    BakeReport,
+    EffectorError,
+    Measured,
+    Report,
+    all_reached,
+    effector_errors,
+    show,
+    solver_reasons,
+)
 from .rig.rig import Rig
 from .rig.states import end_solve, held_from_now
 from .translations import translated

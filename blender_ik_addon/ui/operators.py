@@ -12,8 +12,9 @@ import bpy
 from bpy.props import EnumProperty, FloatProperty, IntProperty, StringProperty
 from bpy.types import Context, Event, Object
 
+from ..core.amounts import number_of_bones, number_of_targets
 from ..core.errors import IKError
-from ..core.messages import Joined, Message, counted, sentences
+from ..core.messages import Joined, Message, counted, listed, sentences
 from ..scene import posing
 from ..scene.armature.restoring import go_to_frame
 from ..scene.armature.role_table import has_only_animals
@@ -34,7 +35,6 @@ from ..scene.properties.effector_properties import KIND_ITEMS, STATE_ITEMS, POIS
 from ..scene.properties.naming import note_name
 from ..scene.properties.overrides import only_own
 from ..scene.properties.settings import POISE_PG_armature, settings_of
-from ..scene.reports import listed, number_of_bones, number_of_targets
 from ..scene.translations import translated
 from .acting import (
     ArmatureOperator,

@@ -10,8 +10,8 @@ from bl_operators.presets import AddPresetBase
 from bl_ui.utils import PresetPanel
 from bpy.types import Context, Menu, Object, Operator, Panel, UILayout, UIList, VIEW3D_HT_header
 
-from ..core.amounts import angle_text, length_text
-from ..core.messages import Joined, Message
+from ..core.amounts import angle_text, length_text, number_of_bones
+from ..core.messages import Joined, Message, in_a_row
 from ..core.problem.options import USED_BY
 from ..scene import posing
 from ..scene.effectors.effectors import label_of, lacks_target, possible_states, present_state
@@ -20,8 +20,7 @@ from ..scene.kinds.kinds import KINDS, asked_of
 from ..scene.live.handlers import live_armatures, problem_of
 from ..scene.properties.effector_properties import FURTHER_BONES, STATE_ITEMS, POISE_PG_effector
 from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
-from ..scene.reports import SETTLING, in_a_row, number_of_bones
-from ..scene.rig.reports import MOST_SHOWN
+from ..scene.rig.reports import MOST_SHOWN, SETTLING
 from ..scene.translations import translated
 from .acting import active_bone, context_armature, flag, require_armature, shown_entry
 from .operators import draw_bake_options

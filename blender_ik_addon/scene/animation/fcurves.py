@@ -26,9 +26,8 @@ from bpy_extras.anim_utils import action_get_channelbag_for_slot
 from ...core.arrays import BoolArray, FloatArray, freeze
 from ...core.errors import IKError
 from ...core.keys import BezierCurve
-from ...core.messages import Joined, Message
+from ...core.messages import Joined, Message, in_a_row
 from ..compat import new_grouped_curve
-from ..reports import in_a_row
 
 Channel = tuple[str, int]
 """Data path from the object, and array index."""

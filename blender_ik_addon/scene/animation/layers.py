@@ -15,9 +15,8 @@ import bpy
 import numpy as np
 
 from ...core.arrays import FloatArray
-from ...core.errors import IKError
+from ...core.errors import IKError, check_known
 from ...core.model.rotation import continuous_quats, matrix_from_quat, quat_from_matrix
-from ..reports import check_known
 from .fcurves import Channel, ChannelKeys, nla_strip, nla_strips, other_players, own_curves, write_keys
 from .own_keys import has_own_keys
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Constraint, Object, PoseBone
 
+from ...core.amounts import number_of_bones
 from ...core.arrays import BoolArray, FloatArray, freeze
 from ...core.character.limit_boxes import COMFORTABLE
 from ...core.errors import IKError
@@ -26,7 +27,6 @@ from ..properties.joint_properties import STIFFEST, POISE_PG_joint
 from ..properties.naming import note_name, pose_bone
 from ..properties.overrides import remove_entries
 from ..properties.settings import check_editable, settings_of
-from ..reports import number_of_bones
 from ..translations import translated
 from .rotation_modes import unset_in
 

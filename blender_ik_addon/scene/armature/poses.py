@@ -17,12 +17,12 @@ from bpy.types import Depsgraph, Object
 
 from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ...core.errors import IKError
+from ...core.messages import listed
 from ...core.model.kinematics import orthogonalized, parent_transform
 from ...core.model.rotation import euler_within, matrix_from_euler
 from ...core.model.skeleton import CHANNELS, Pose, Skeleton
 from ..animation.fcurves import ChannelKeys, action_curves, bone_keys, bone_path, rotation_channel
 from ..properties.settings import settings_of
-from ..reports import listed
 from .armature import NO_SCALE, Armature, check_armature, read_all
 from .pose_note import PROPERTIES, raw_channels
 from .rotation_modes import bone_rotations, matrices_of

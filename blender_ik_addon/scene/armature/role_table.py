@@ -16,13 +16,12 @@ from bpy.types import Object
 from ...core.arrays import FloatArray
 from ...core.character.role_edits import RoleRow, revised, rows_of
 from ...core.character.roles import Character, Hints, Role, Side, recognise
-from ...core.messages import Message
+from ...core.messages import Message, listed
 from ...core.model.skeleton import Skeleton
 from ..properties.joint_properties import SIDES
 from ..properties.naming import note_name
 from ..properties.overrides import refilled
 from ..properties.settings import settings_of
-from ..reports import listed
 from ..translations import translated
 from .armature import driven_bones, read_armature
 

@@ -30,9 +30,8 @@ from bpy.types import Object
 from bpy.utils import escape_identifier, unescape_identifier
 
 from ...core.arrays import FloatArray
-from ...core.messages import Message, both
+from ...core.messages import Message, both, listed
 from ..animation.fcurves import animated_channels, driven_channels
-from ..reports import listed
 from .armature import Armature, read_all
 
 _SWITCH: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\["((?:[^"\\]|\\.)*)"\]$')

@@ -17,6 +17,8 @@ from bpy.types import Object
 from ...core import IKError, Skeleton
 from ...core.arrays import FloatArray, IntArray
 from ...core.character.roles.character import Limb, Side
+from ...core.errors import check_known
+from ...core.messages import listed
 from ..animation.fcurves import ChannelKeys, bone_keys
 from ..armature.armature import Armature, pose_bones_named
 from ..armature.poses import channel_values
@@ -24,7 +26,6 @@ from ..armature.restoring import block_with_uid
 from ..armature.role_table import read_character
 from ..compat import is_selected
 from ..properties.settings import CHANNELS_ITEMS
-from ..reports import check_known, listed
 from ..rig.rig import Rig
 
 CHANNELS: Final = tuple(item[0] for item in CHANNELS_ITEMS)

@@ -12,10 +12,10 @@ import numpy as np
 from bpy.types import Object
 
 from ...core import IKError
+from ...core.errors import check_known
 from ..animation.fcurves import key_frames, own_curves, read_keys
 from ..effectors.effectors import targets_of
 from ..properties.settings import EFFECTORS_PATH, RANGE_ITEMS, effector_path, settings_of
-from ..reports import check_known
 
 LAST_FRAME: Final = 1_048_574
 """Blender's last frame, and how far below zero its first one is (MAXFRAME)."""

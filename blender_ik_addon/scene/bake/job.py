@@ -15,7 +15,7 @@ from bpy.types import Object
 from ...core import IKError, Pose, SequenceSolution, SolverOptions, Status
 from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ...core.engine.pops import Pop
-from ...core.messages import Joined, Message
+from ...core.messages import Joined, Message, listed
 from ...core.solve.sequence import SequenceJob
 from ..animation.fcurves import Channel, ChannelKeys, WriteResult, check_keyable
 from ..animation.own_keys import noted_keys, put_notes_back
@@ -37,13 +37,17 @@ from ..kinds.kinds import Effector, Plan
 from ..live.driven_bones import Passes
 from ..live.following import held
 from ..properties.settings import settings_of
-from ..reports import BETWEEN, SMOOTHNESS, Smoothed, listed, notes_on_amounts, notes_on_branches
 from ..rig.reports import (
+    BETWEEN,
+    SMOOTHNESS,
+    Amount,
     BakeReport,
     Measured,
     Tolerances,
     effector_errors,
     measured_status,
+    notes_on_amounts,
+    notes_on_branches,
     show,
     solved_errors,
     solver_reasons,
@@ -412,11 +416,12 @@ class BakeJob(Job[BakeReport]):
             for effector in effectors:
                 reasons[effector] = errors[effector].why
         pops, traded = solved.pops(numbers), solved.traded(self.solved, within)
+        names = tuple(effector.name for effector in rig.effectors)
         settings = settings_of(armature_object)
         remark = REPLACED if settings.recording is None else KEPT
         return BakeReport(
             frames=self.frames,
-            names=tuple(effector.name for effector in rig.effectors),
+            names=names,
             position_errors=frozen(distances),
             rotation_errors=frozen(angles),
             tolerances=within,
@@ -435,7 +440,7 @@ class BakeJob(Job[BakeReport]):
                 *notes,
                 *notes_on_branches(pops),
                 *notes_on_amounts(SMOOTHNESS, traded),
-                *notes_on_amounts(BETWEEN, _largest(rig.effectors, frames_between, missed_between, within)),
+                *notes_on_amounts(BETWEEN, within.largest(names, frames_between, *missed_between)),
                 *([remark.filled(replaced=self.replaced.text)] if self.replaced else []),
                 *([LIVE_SHOWS] if settings.live else []),
             ),
@@ -748,23 +753,10 @@ class _Solved:
         known = range(*_ends(self.own))[1:]
         return [pop._replace(frame=numbers[row]) for row, pop in self._pops if row in known]
 
-    def traded(self, numbers: Sequence[float], within: Tolerances) -> tuple[Smoothed, ...]:
+    def traded(self, numbers: Sequence[float], within: Tolerances) -> tuple[Amount, ...]:
         """The largest distance and angle above the tolerances that smoothness adds to misses."""
-        return _largest(self._rig.effectors, numbers, self._added[:, self.own], within)
-
-
-def _largest(
-    effectors: Sequence[Effector], frames: Sequence[float], amounts: FloatArray, within: Tolerances
-) -> tuple[Smoothed, ...]:
-    """The largest distance and the largest angle above the tolerances, of (2, F, E)."""
-    found: list[Smoothed] = []
-    for angular, tolerances in enumerate((within.positions, within.rotations)):
-        large = np.where(amounts[angular] > tolerances, amounts[angular], 0.0)
-        if large.any():
-            row, effector = divmod(int(large.argmax()), len(effectors))
-            name, amount = effectors[effector].name, float(large[row, effector])
-            found.append(Smoothed(name, frames[row], amount, bool(angular)))
-    return tuple(found)
+        names = [effector.name for effector in self._rig.effectors]
+        return within.largest(names, numbers, *self._added[:, self.own])
 
 
 _Result = TypeVar("_Result")

@@ -16,12 +16,11 @@ from bpy.types import Object
 from ...core import IKError, Pose, forward_kinematics
 from ...core.amounts import angle_text, length_text
 from ...core.arrays import BoolArray, FloatArray
-from ...core.messages import Message, both
+from ...core.messages import Message, both, in_a_row
 from ...core.model.rotation import rotation_angle
 from ..animation.fcurves import Channel, ChannelKeys, has_keys_outside, other_modifiers, own_curves
 from ..kinds.frame_data import FrameData, orientations
 from ..kinds.kinds import asked_of
-from ..reports import in_a_row
 from ..rig.reports import Tolerances
 from ..rig.rig import Rig
 from .options import BakeOptions

@@ -9,8 +9,8 @@ from typing import Any, Final, TypedDict, Unpack
 from bpy.types import Object
 
 from ...core import IKError
+from ...core.errors import check_known
 from ..properties.settings import TO_ITEMS, settings_of
-from ..reports import check_known
 from .frames import frames_of
 
 LEAST_STEP: Final = 0.02

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from bpy.types import Object
 
-from ...core.messages import Message, counted
+from ...core.messages import Message, counted, listed
 from ..animation.fcurves import (
     Channel,
     animated_channels,
@@ -24,7 +24,6 @@ from ..animation.own_keys import foreign_keys
 from ..armature.armature import Armature
 from ..kinds.frame_data import FrameData
 from ..properties.settings import EFFECTORS_PATH, settings_of
-from ..reports import listed
 from ..rig.rig import Rig
 
 

@@ -17,14 +17,13 @@ from bpy.types import Object
 from ...core import IKError
 from ...core.amounts import angle_text, length_text
 from ...core.arrays import FloatArray
-from ...core.messages import Message, both
+from ...core.messages import Message, both, listed
 from ..animation.dependence import dependence
 from ..armature.restoring import PoseSnapshot, go_to_frame, played_restored
 from ..effectors.effectors import targets_of, world_from_targets
 from ..jobs import Job
 from ..live.following import held
 from ..properties.settings import settings_of
-from ..reports import listed
 from ..rig.reports import BakeReport, show
 from ..rig.rig import Rig
 from ..translations import translated

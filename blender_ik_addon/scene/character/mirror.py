@@ -26,9 +26,10 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
+from ...core.amounts import number_of_bones, number_of_effectors, number_of_targets
 from ...core.arrays import FloatArray
-from ...core.errors import IKError
-from ...core.messages import Joined, Message, counted, sentences
+from ...core.errors import IKError, check_known
+from ...core.messages import Joined, Message, counted, listed, sentences
 from ...core.model.rotation import EULER_ORDERS, quat_from_matrix, skew
 from ..animation.fcurves import (
     POINTS,
@@ -67,7 +68,6 @@ from ..effectors.transforms import (
 from ..kinds.kinds import AXES
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import effector_path, settings_of
-from ..reports import check_known, listed, number_of_bones, number_of_effectors, number_of_targets
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
 

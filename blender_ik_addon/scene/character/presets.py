@@ -26,11 +26,12 @@ from typing import Any, Final
 import numpy as np
 from bpy.types import Object
 
+from ...core.amounts import number_of_bones, number_of_effectors
 from ...core.arrays import FloatArray
 from ...core.character.roles import Bend, Character, Role
 from ...core.character.roles.structure import TINY
 from ...core.errors import IKError
-from ...core.messages import Message, sentences
+from ...core.messages import Message, listed, sentences
 from ...core.model.rotation import EULER_ORDERS, order_index
 from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature
@@ -44,7 +45,6 @@ from ..properties.effector_properties import FURTHER_BONES, POISE_PG_effector, p
 from ..properties.joint_properties import SIDES, POISE_PG_joint
 from ..properties.overrides import refilled
 from ..properties.settings import settings_of
-from ..reports import listed, number_of_bones, number_of_effectors
 from .preset_files import EFFECTOR_FIELDS, LENGTHS, POINTS, SETTINGS, read_preset, write_preset
 
 PARALLEL: Final = 1e-6

@@ -15,12 +15,13 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
+from ...core.amounts import number_of_targets
 from ...core.character.ranges import joint_defaults
 from ...core.character.role_edits import rows_of
 from ...core.character.roles import Body, Character, Limb, LimbKind, Role, Side
 from ...core.character.roles.trunk import NO_HEAD
 from ...core.errors import IKError
-from ...core.messages import Joined, Message, both, sentences
+from ...core.messages import Joined, Message, both, listed, sentences
 from ...core.model.rotation import EULER_ORDERS
 from ...core.model.skeleton import Skeleton
 from ..animation.dependence import dependence
@@ -37,7 +38,6 @@ from ..live import following
 from ..properties.effector_properties import POISE_PG_effector
 from ..properties.naming import follow_names
 from ..properties.settings import settings_of
-from ..reports import listed, number_of_targets
 from ..rig.rig import notes_on_bones
 from .preferring import prefer_present_pose, widen_limits, widen_to_action
 

@@ -18,6 +18,7 @@ from ...core import IKError
 from ...core.arrays import FloatArray
 from ...core.character.roles import Side
 from ...core.character.roles.names import read_name
+from ...core.errors import check_known
 from ...core.messages import Joined, Message
 from ...core.model.rotation import euler_from_matrix, matrix_from_euler, order_index, quat_from_matrix
 from ..animation.dependence import check_independence
@@ -31,7 +32,6 @@ from ..properties.effector_properties import STATE_ITEMS, POISE_PG_effector
 from ..properties.naming import follow_names, note_name, pose_bone
 from ..properties.overrides import only_own, prepare_override, refilled
 from ..properties.settings import EFFECTORS_PATH, settings_of
-from ..reports import check_known
 from .effectors import check_evaluated, is_led, is_taken, label_of, lacks_target, target_label, target_of
 from .feet import is_rolling, sole_of, unrolled
 from .masses import body_of

@@ -20,11 +20,12 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
+from ...core.amounts import number_of_bones
 from ...core.arrays import FloatArray
 from ...core.character.anthropometry import body_masses
 from ...core.character.volumes import Skin, bone_volumes
 from ...core.errors import IKError
-from ...core.messages import Joined, Message, counted
+from ...core.messages import Joined, Message, counted, listed
 from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature, world_from_armature
 from ..armature.role_table import table_of
@@ -33,7 +34,6 @@ from ..properties.joint_properties import POISE_PG_mass
 from ..properties.naming import note_name
 from ..properties.overrides import refilled, remove_entries
 from ..properties.settings import settings_of
-from ..reports import listed, number_of_bones
 
 
 @dataclass(frozen=True)

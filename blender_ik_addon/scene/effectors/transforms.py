@@ -19,6 +19,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core import IKError, ReachPoint, Task
+from ...core.amounts import number_of_targets
 from ...core.arrays import FloatArray
 from ...core.messages import Message, sentences
 from ...core.model.rotation import EULER_ORDERS, matrix_from_euler, order_index
@@ -31,7 +32,6 @@ from ..armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_b
 from ..kinds.frame_data import NO_SCALE, orientations, points_of
 from ..kinds.kinds import Effector, asked_of
 from ..properties.settings import settings_of
-from ..reports import number_of_targets
 from .effectors import all_targets, targets_of
 from .feet import unrolled
 

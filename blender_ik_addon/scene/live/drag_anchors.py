@@ -13,14 +13,13 @@ from ...core import IKError, MatchOrientation, ReachPoint, Skeleton, Task, TaskE
 from ...core.amounts import angle_text, length_text
 from ...core.arrays import FloatArray
 from ...core.character.roles import LimbKind, Role
-from ...core.messages import Joined, Message, counted
+from ...core.messages import Joined, Message, counted, listed
 from ...core.solve.follower import Followed
 from ..armature.armature import Armature
 from ..armature.restoring import block_with_uid
 from ..armature.role_table import read_character
 from ..kinds.frame_data import orientations
-from ..reports import SETTLING, listed
-from ..rig.reports import with_own_levels
+from ..rig.reports import SETTLING, with_own_levels
 from ..rig.rig import what_holds
 
 MOST_ENDS: Final = 12

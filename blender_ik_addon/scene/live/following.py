@@ -34,7 +34,6 @@ from ..effectors.effectors import has_own_place, read_effectors
 from ..effectors.transforms import place_target
 from ..kinds.frame_data import FrameData
 from ..properties.settings import settings_of
-from ..reports import SETTLING
 from ..rig.keying import auto_key, auto_keying
 from ..rig.live_state import (
     NOTHING,
@@ -52,6 +51,7 @@ from ..rig.live_state import (
 from ..rig.reports import (
     POSED,
     RESTLESS,
+    SETTLING,
     SHOWN_DIGITS,
     Report,
     is_shown,

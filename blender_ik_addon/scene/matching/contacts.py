@@ -26,7 +26,7 @@ from ...core import IKError
 from ...core.amounts import length_text
 from ...core.arrays import BoolArray, FloatArray
 from ...core.character import Limb, LimbKind
-from ...core.messages import Joined, Message, counted, sentences
+from ...core.messages import Joined, Message, counted, in_a_row, sentences
 from ...core.motion import FOOT, HAND, LEGS, Track, leg_length, locked, spans, toe_point
 from ...core.motion import find_contacts as contacts_of
 from ..animation.fcurves import (
@@ -53,7 +53,6 @@ from ..jobs import Job
 from ..kinds.frame_data import points_of
 from ..live.following import held
 from ..properties.settings import effector_path, settings_of
-from ..reports import in_a_row
 from ..rig.keying import GROUP
 from .snapping import able_targets, channels_that_count, put_back_on_error, target_keys
 

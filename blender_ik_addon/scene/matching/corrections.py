@@ -14,6 +14,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core import IKError
+from ...core.amounts import number_of_targets
 from ...core.arrays import FloatArray
 from ...core.messages import Message, counted
 from ..animation.fcurves import (
@@ -31,7 +32,6 @@ from ..armature.rotation_modes import rotations_in
 from ..effectors.effectors import check_present, label_of, target_of
 from ..effectors.transforms import rotations_of
 from ..properties.settings import settings_of
-from ..reports import number_of_targets
 from .snapping import MatchReport, able_targets, channels_that_count, put_back_on_error, unkeyable
 
 CORRECTION: Final = "Correction"

@@ -9,6 +9,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core import IKError
+from ...core.amounts import number_of_targets
 from ...core.arrays import FloatArray
 from ...core.messages import Message
 from ..animation.dependence import check_independence, dependence
@@ -20,7 +21,6 @@ from ..effectors.entries import keep_orientation
 from ..effectors.transforms import rides, set_rotation
 from ..live.following import held
 from ..properties.settings import settings_of
-from ..reports import number_of_targets
 from .corrections import has_corrections
 from .snapping import MatchReport, able_targets, put_back_on_error, target_keys
 

@@ -17,7 +17,7 @@ from bpy.types import Object
 
 from ...core import IKError
 from ...core.arrays import FloatArray
-from ...core.messages import Message, counted
+from ...core.messages import Message, counted, listed
 from ..animation.fcurves import (
     ChannelKeys,
     bone_keys,
@@ -40,7 +40,6 @@ from ..kinds.frame_data import NO_SCALE, orientations, points_of
 from ..kinds.kinds import KINDS
 from ..live.following import held
 from ..properties.settings import settings_of
-from ..reports import listed
 from .corrections import has_corrections, remove_corrections
 from .snapping import MatchReport, able_targets, put_back_on_error, target_keys
 

@@ -15,8 +15,9 @@ import numpy as np
 from bpy.types import Object
 
 from ...core import IKError
+from ...core.amounts import number_of_targets
 from ...core.arrays import FloatArray
-from ...core.messages import Joined, Message, counted, sentences
+from ...core.messages import Joined, Message, counted, listed, sentences
 from ..animation.fcurves import (
     OWN_CHANNELS,
     ChannelKeys,
@@ -50,7 +51,6 @@ from ..kinds.kinds import KINDS
 from ..live.following import held
 from ..properties.effector_properties import FOOT_ANGLES
 from ..properties.settings import effector_path, settings_of
-from ..reports import listed, number_of_targets
 from ..rig.keying import GROUP, auto_key_options, auto_keying, key_object, key_options, key_values
 
 FEET: Final = "Foot Roll"

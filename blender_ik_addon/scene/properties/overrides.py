@@ -16,8 +16,7 @@ from bpy.app.handlers import persistent
 from bpy.types import Object
 
 from ...core.errors import IKError
-from ...core.messages import Message
-from ..reports import listed
+from ...core.messages import Message, listed
 from .app_handlers import handlers_factory
 from .settings import settings_of
 

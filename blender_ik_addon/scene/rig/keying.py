@@ -16,7 +16,7 @@ import numpy as np
 from bpy.types import Depsgraph, KeyingSet, Object
 
 from ...core import IKError
-from ...core.messages import Message
+from ...core.messages import Message, listed
 from ..animation.fcurves import (
     Channel,
     animated_channels,
@@ -31,7 +31,6 @@ from ..armature.armature import Armature, pose_bones_named
 from ..armature.restoring import animation_restored_on_error
 from ..armature.rotation_modes import rotations_in
 from ..effectors.transforms import rotation_of
-from ..reports import listed
 from .rig import Rig
 
 GROUP: Final = "Object Transforms"

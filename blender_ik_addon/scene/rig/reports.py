@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reports of a solve or a bake: how far each effector is off and why, in numbers, words and the panel."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, Final
+from math import degrees
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from bpy.types import Depsgraph, Object
@@ -13,12 +14,11 @@ from ...core import Explanation, Status, TaskError
 from ...core.amounts import angle_text, length_text
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.engine.pops import Pop
-from ...core.messages import Joined, Message, both, counted, sentences
+from ...core.messages import NAMES_SHOWN, Joined, Message, both, counted, sentences
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import KINDS, Plan, Rank
 from ..properties.effector_properties import NOT_MEASURED
 from ..properties.settings import settings_of
-from ..reports import Smoothed, all_reached
 from ..translations import translated
 
 if TYPE_CHECKING:
@@ -38,6 +38,13 @@ NOWHERE: Final = Message(
     "of its chain"
 )
 
+SETTLING: Final = Message("Settling")
+"""The message while live mode moves the body to the solution; misses are not reported meanwhile."""
+
+SMOOTHNESS: Final = Message("smoothness adds up to {amounts} to the misses")
+BETWEEN: Final = Message("between keys targets are missed by up to {amounts}")
+"""What is said of the largest amounts."""
+
 MOST_SHOWN: Final = 1e30
 """Error [m, rad] that stands for one that is not a number: Blender's properties end soon after."""
 
@@ -46,6 +53,24 @@ SHOWN_DIGITS: Final = 1e-6
 
 
 # Numbers
+
+
+class Amount(NamedTuple):
+    """A distance or an angle by which an effector is off in a frame, or by which a part of its miss is."""
+
+    effector: int
+    """Its row."""
+    name: str
+    frame: float
+    amount: float
+    """[m] or [rad]"""
+    angular: bool
+    """Whether it is an angle."""
+
+    @property
+    def text(self) -> str:
+        """The amount in words."""
+        return (angle_text if self.angular else length_text)(self.amount)
 
 
 @dataclass(frozen=True)
@@ -67,6 +92,19 @@ class Tolerances:
         return both(
             [text(float(own[effector])) for own, most, text in kinds if own[effector] > most[effector]]
         )
+
+    def largest(
+        self, names: Sequence[str], frames: Sequence[float], distances: FloatArray, angles: FloatArray
+    ) -> tuple[Amount, ...]:
+        """Return the largest distance [m] and the largest angle [rad] that are too large, of (F, E) each."""
+        found: list[Amount] = []
+        for angular, (amounts, most) in enumerate(((distances, self.positions), (angles, self.rotations))):
+            large = np.where(amounts > most, amounts, 0.0)
+            if large.any():
+                row, effector = divmod(int(large.argmax()), len(names))
+                amount = float(large[row, effector])
+                found.append(Amount(effector, names[effector], frames[row], amount, bool(angular)))
+        return tuple(found)
 
     def excess(self, distances: FloatArray, angles: FloatArray) -> FloatArray:
         """Return distances (..., E) [m] and angles [rad] in tolerances [1], the larger; 0 for nan."""
@@ -175,7 +213,44 @@ class EffectorError:
         return Message("{miss} ({why})", miss=miss, why=self.why) if self.why else miss
 
 
-# Reasons
+# Reasons and remarks
+
+
+def notes_on_branches(pops: Iterable[Pop]) -> tuple[str, ...]:
+    """Write at which frames the pose flips, and which bone turns most there."""
+    largest: dict[float, Pop] = {}
+    for pop in sorted(pops):
+        known = largest.setdefault(pop.frame, pop)
+        if pop.turn > known.turn:
+            largest[pop.frame] = pop
+    if not largest:
+        return ()
+    flips = [
+        Message(
+            "at frame {frame}: {joint} turns {turn}°",
+            frame=pop.frame,
+            joint=pop.joint,
+            turn=round(degrees(pop.turn)),
+        )
+        for pop in largest.values()
+    ]
+    more = len(flips) - NAMES_SHOWN
+    rest = [counted(more, "and at {count} more frame", "and at {count} more frames")] if more > 0 else []
+    return (Message("pose flips {frames}", frames=Joined("; ", [*flips[:NAMES_SHOWN], *rest])),)
+
+
+def notes_on_amounts(text: Message, largest: Iterable[Amount]) -> tuple[str, ...]:
+    """Write a text with amounts, of which effector and in which frame; nothing where there are none."""
+    amounts = [
+        Message("{amount} ({effector}, frame {frame})", amount=own.text, effector=own.name, frame=own.frame)
+        for own in largest
+    ]
+    return (text.filled(amounts=both(amounts)),) if amounts else ()
+
+
+def all_reached(count: int) -> Message:
+    """Write that all of some targets are reached."""
+    return counted(count, "the target is reached", "all {count} targets are reached")
 
 
 def with_own_levels(why: Explanation) -> Explanation:
@@ -354,7 +429,7 @@ class BakeReport:
     """How many were written."""
     keys_replaced: int = 0
     """How many older keys of the same channels, from the first to the last frame, were replaced."""
-    smoothing: tuple[Smoothed, ...] = ()
+    smoothing: tuple[Amount, ...] = ()
     """The largest distance and the largest angle that smoothness adds to misses, where it adds any."""
     kinds: tuple[str, ...] = ()
     """Kind of each effector, (E,), for the words in which a miss is told."""
@@ -466,23 +541,15 @@ class BakeReport:
             if count := int(asked.any(axis=(0, 1)).sum()):
                 text = Joined("; ", (all_reached(count), text))
             return sentences(text, *chosen, *self.notes)
-        worst, explained = list[str](), set[int]()
-        for errors, tolerances, text_of in (
-            (self.position_errors, self.tolerances.positions, length_text),
-            (self.rotation_errors, self.tolerances.rotations, angle_text),
-        ):
-            too_large = np.where(errors > tolerances, errors, -1.0)
-            row, effector = divmod(int(too_large.argmax()), len(self.names))
-            if too_large[row, effector] > 0.0:
-                frame, why = self.frames[row], self.reasons[effector]
-                miss = KINDS[self.kinds[effector]].miss.filled(
-                    effector=self.names[effector], amount=text_of(float(too_large[row, effector]))
-                )
-                told = Message("{miss} in frame {frame}", miss=miss, frame=frame)
-                if why and frame == self.worst_frames[effector] and effector not in explained:
-                    told = Message("{miss} in frame {frame} ({why})", miss=miss, frame=frame, why=why)
-                    explained.add(effector)
-                worst.append(told)
+        worst, explained, reasons = list[str](), set[int](), self.reasons
+        errors = self.position_errors, self.rotation_errors
+        for own in self.tolerances.largest(self.names, self.frames, *errors):
+            miss = KINDS[self.kinds[own.effector]].miss.filled(effector=own.name, amount=own.text)
+            told, why = Message("{miss} in frame {frame}", miss=miss, frame=own.frame), reasons[own.effector]
+            if why and own.frame == self.worst_frames[own.effector] and own.effector not in explained:
+                told = Message("{miss} in frame {frame} ({why})", miss=miss, frame=own.frame, why=why)
+                explained.add(own.effector)
+            worst.append(told)
         told = counted(
             missed,
             "targets missed in {count} frame, at worst {misses}",

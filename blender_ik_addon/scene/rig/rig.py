@@ -16,7 +16,7 @@ from bpy.types import Depsgraph, Object, Scene
 from ...core import IKError, Problem, Skeleton, SolverOptions
 from ...core.arrays import FloatArray
 from ...core.character.roles.names import read_name
-from ...core.messages import Joined, Message, counted, either
+from ...core.messages import Joined, Message, counted, either, listed
 from ...core.problem.options import USED_BY
 from ..armature.armature import Armature, check_armature, read_armature, world_from_armature
 from ..armature.limits import broken_limits
@@ -29,7 +29,6 @@ from ..kinds.frame_data import NO_SCALE, Body, FrameData
 from ..kinds.kinds import Effector, Plan, make_goals, make_plan, measure, wanders
 from ..properties.naming import follow_names
 from ..properties.settings import SOLVE_MARGIN, settings_of, solver_options
-from ..reports import listed
 from .live_state import Origin
 from .reports import Lost, Measured, Tolerances
 

@@ -18,7 +18,7 @@ from bpy.types import Object
 
 from ...core import IKError
 from ...core.arrays import FloatArray
-from ...core.messages import Message
+from ...core.messages import Message, listed
 from ...core.model.kinematics import parent_transform
 from ..animation.fcurves import animated_channels, bone_path, check_keyable
 from ..animation.own_keys import noted_keys, put_notes_back
@@ -41,7 +41,6 @@ from ..live.following import held
 from ..live.machine import LIVE
 from ..matching.snapping import obstacle_of
 from ..properties.settings import settings_of
-from ..reports import listed
 from ..rig.keying import key_bones, key_object, key_options
 from .trails import Tracked
 
