@@ -25,7 +25,7 @@ MODULES = {
     "keeping": "structure",
     "lockstep": "engine",
     "marks": "overlay_geometry",
-    "memory": "live_state",
+    "memory": "noted",
     "movements": "limit_boxes",
     "placing": "transforms",
     "pursuit": "follower",

@@ -23,8 +23,7 @@ from ..core.explain.diagnosis import diagnose as diagnosis_of
 from ..core.messages import Joined, Message, counted
 from ..core.solve.sequence import SequenceJob
 from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
-from .armature.pose_note import note_posed
-from .armature.poses import write_pose
+from .armature.poses import note_posed, write_pose
 from .armature.restoring import PoseSnapshot, set_up_restored_on_error, undone_on_error
 from .armature.role_table import recognise_roles
 from .bake.frames import bake_range, contact_borders
@@ -66,6 +65,7 @@ from .matching.recording import TargetsJob, clip_range, targets_from_animation
 from .matching.snapping import MatchReport, key_targets, snap_targets
 from .properties.settings import check_editable, settings_of
 from .rig.keying import key_pose
+from .rig.noted import end_solve, held_from_now
 from .rig.reports import (
     BakeReport,
     EffectorError,
@@ -77,7 +77,6 @@ from .rig.reports import (
     solver_reasons,
 )
 from .rig.rig import Rig
-from .rig.states import end_solve, held_from_now
 from .translations import translated
 
 MARKED: Final = "Poise: "

@@ -25,7 +25,7 @@ from ..scene.effectors.effectors import label_of, present_state, target_of
 from ..scene.kinds.kinds import asked_of
 from ..scene.matching.snapping import obstacle_of
 from ..scene.properties.settings import settings_of
-from ..scene.rig.states import bring_handles
+from ..scene.rig.noted import bring_handles
 from ..scene.translations import translated
 from . import overlay
 from .acting import (

@@ -16,7 +16,7 @@ from blender_ik_addon.scene.compat import stored_values
 from blender_ik_addon.scene.effectors.effectors import present_state
 from blender_ik_addon.scene.live.dragging import Drag
 from blender_ik_addon.scene.properties.versions import OLD_SWITCHES
-from blender_ik_addon.scene.rig.states import bring_handles
+from blender_ik_addon.scene.rig.noted import bring_handles
 
 from . import builders
 from .records import pose_mode

@@ -4,15 +4,25 @@
 Bones that constraints or drivers pose are read as the channels that give the same matrices; so forward
 kinematics of a pose that was read equals `PoseBone.matrix` on the evaluated object. Each bone is written in
 its own rotation mode, by the representation that is nearest to what it has.
+
+Of the pose that Poise knows of check sums are noted in the file, and who has written it. Bones whose check
+sum is another one have been posed by hand, by a script or by the animation since. What Solve, a drag, a bake
+or Mirror has posed is by Poise, and live mode has not seen it yet. What belongs to just this pose stands
+behind the sums: the targets of the solve that has left it, see `rig.noted`. The note is a property of the
+object, so undo, redo and files always have the one that belongs to the pose.
 """
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final
+from zlib import crc32
 
 import bpy
 import numpy as np
+import numpy.typing as npt
 from bpy.types import Depsgraph, Object
 
 from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
@@ -24,14 +34,43 @@ from ...core.model.skeleton import CHANNELS, Pose, Skeleton
 from ..animation.fcurves import ChannelKeys, action_curves, bone_keys, bone_path, rotation_channel
 from ..properties.settings import settings_of
 from .armature import NO_SCALE, Armature, check_armature, read_all
-from .pose_note import PROPERTIES, raw_channels
 from .rotation_modes import bone_rotations, matrices_of
+
+RawChannels = npt.NDArray[np.float32]
+"""Channels of all bones as Blender holds them, in its order, (n, 17)."""
+
+FIRST: Final[Mapping[str, int]] = {
+    "location": 0,
+    "rotation_euler": 3,
+    "rotation_quaternion": 6,
+    "rotation_axis_angle": 10,
+    "scale": 14,
+}
+"""Column of `raw_channels` in which each property begins."""
+
+_COLUMNS: Final = 17
+
+PROPERTIES: Final[Mapping[str, slice]] = {
+    name: slice(*ends) for name, ends in zip(FIRST, pairwise([*FIRST.values(), _COLUMNS]), strict=True)
+}
+"""Columns of each property."""
 
 SHEAR_TOLERANCE: Final = 1e-4
 """Cosine between two axes of a bone [1] up to which shear is taken for rounding."""
 
 FLAT: Final = 1e-6
 """Volume between three axes, in the product of their lengths [1], up to which they are nearly in a plane."""
+
+
+def raw_channels(armature_object: Object) -> RawChannels:
+    """Read them."""
+    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
+    channels = np.empty((len(bones), _COLUMNS), dtype=np.float32)
+    for name, columns in PROPERTIES.items():
+        buffer: Any = np.empty((len(bones), columns.stop - columns.start), dtype=np.float32)
+        bones.foreach_get(name, buffer.reshape(-1))
+        channels[:, columns] = buffer
+    return channels
 
 
 def read_pose(armature_object: Object, armature: Armature, *, depsgraph: Depsgraph | None = None) -> Pose:
@@ -55,7 +94,7 @@ class RawPose:
     """The channels of all bones in one frame as Blender has them, by joint."""
 
     channels: FloatArray
-    """In the columns of `pose_note.PROPERTIES`, (n, 17)."""
+    """In the columns of `PROPERTIES`, (n, 17)."""
     shown: FloatArray
     """armature_from_joint, (n, 4, 4) [m]; empty where they were not asked for and no bone is driven."""
 
@@ -405,3 +444,60 @@ def _rotations(
         movable=skeleton.free[joints, 3:] & ~limited,
         present=present,
     )
+
+
+# What is noted
+
+
+def pose_sums(channels: RawChannels) -> bytes:
+    """Check sums of the channels of all bones, 32 bits each."""
+    return np.array([crc32(row.tobytes()) for row in channels], dtype="<u4").tobytes()
+
+
+@dataclass(frozen=True)
+class PoseNote:
+    """What is noted of a pose."""
+
+    sums: bytes
+    """`pose_sums`; of other bones if the length differs."""
+    by_live: bool = False
+    """Whether live mode has left or seen it, and not another part of Poise."""
+    solved_for: str = ""
+    """Targets of the solve that has left it; empty where none has."""
+
+    @classmethod
+    def of(cls, armature_object: Object) -> "PoseNote":
+        """Read it."""
+        author, sums, solved_for = f"{settings_of(armature_object).pose_note}  ".split(" ")[:3]
+        return cls(b64decode(sums), author == "live", solved_for)
+
+    def store(self, armature_object: Object) -> None:
+        """Note it in the file."""
+        author = "live" if self.by_live else "poise"
+        note = f"{author} {b64encode(self.sums).decode()} {self.solved_for}"
+        settings_of(armature_object).pose_note = note
+
+    def restore(self, armature_object: Object) -> None:
+        """Note this again, with the pose, which others may have solved for meanwhile."""
+        now = PoseNote.of(armature_object)
+        if now != self:
+            PoseNote(self.sums, False, "" if now.solved_for else self.solved_for).store(armature_object)
+
+    def differs(self, sums: bytes) -> npt.NDArray[np.bool_]:
+        """Which bones are posed otherwise than noted, (n,); all where other bones were noted."""
+        now, noted = np.frombuffer(sums, dtype="<u4"), np.frombuffer(self.sums, dtype="<u4")
+        return now != noted if len(now) == len(noted) else np.ones(len(now), dtype=bool)
+
+
+def note_posed(armature_object: Object, *, by_live: bool = False, sums: bytes | None = None) -> None:
+    """Note that Poise has posed the bones as they are, or that live mode has seen them so.
+
+    Args:
+        by_live: Whether it was live mode.
+        sums: `pose_sums` of the pose, where these are known.
+    """
+    sums = pose_sums(raw_channels(armature_object)) if sums is None else sums
+    before = PoseNote.of(armature_object)
+    known = before.sums == sums
+    by_live = by_live or (known and before.by_live)
+    PoseNote(sums, by_live, before.solved_for if known else "").store(armature_object)

@@ -27,7 +27,7 @@ from ..animation.fcurves import (
 )
 from ..properties.settings import settings_of
 from .armature import pose_bones_named
-from .pose_note import PROPERTIES, PoseNote, RawChannels, raw_channels
+from .poses import PROPERTIES, PoseNote, RawChannels, raw_channels
 
 
 def block_with_uid(collection: Any, uid: int) -> Any:

@@ -19,8 +19,7 @@ from ...core.messages import Joined, Message, listed
 from ...core.solve.sequence import SequenceJob
 from ..animation.fcurves import Channel, ChannelKeys, WriteResult, check_keyable
 from ..animation.own_keys import noted_keys, put_notes_back
-from ..armature.pose_note import note_posed
-from ..armature.poses import channel_values, rotation_values
+from ..armature.poses import channel_values, note_posed, rotation_values
 from ..armature.restoring import (
     ActionSnapshot,
     PoseSnapshot,
@@ -37,6 +36,7 @@ from ..kinds.kinds import Effector, Plan
 from ..live.driven_bones import Passes
 from ..live.following import held
 from ..properties.settings import settings_of
+from ..rig.noted import held_for_bake
 from ..rig.reports import (
     BETWEEN,
     SMOOTHNESS,
@@ -53,7 +53,6 @@ from ..rig.reports import (
     solver_reasons,
 )
 from ..rig.rig import RawFrame, Rig
-from ..rig.states import held_for_bake
 from ..translations import translated
 from .bones import (
     Constraint,

@@ -50,7 +50,7 @@ from ..animation.fcurves import (
 )
 from ..armature.armature import check_armature
 from ..armature.limits import joint_entries, limits_of, store_limits, turned_limits
-from ..armature.pose_note import note_posed
+from ..armature.poses import note_posed
 from ..armature.role_table import Symmetry, rotation_in
 from ..armature.rotation_modes import rotations_in
 from ..effectors.effectors import check_present, label_of, target_of

@@ -39,8 +39,7 @@ from ...core.model.kinematics import forward_kinematics
 from ...core.solve.follower import Followed, Follower
 from ...core.tasks.frames import ReachCarried
 from ..armature.armature import Armature, check_armature, read_armature, world_from_armature
-from ..armature.pose_note import note_posed
-from ..armature.poses import evaluated_matrices, read_pose, write_pose
+from ..armature.poses import evaluated_matrices, note_posed, read_pose, write_pose
 from ..armature.restoring import PoseSnapshot, block_with_uid
 from ..effectors.feet import unrolled
 from ..effectors.transforms import bring_target, carried_task, carriers, coming_along
@@ -49,9 +48,9 @@ from ..kinds.kinds import Effector, Rank
 from ..properties.naming import pose_bone
 from ..properties.settings import settings_of, solver_options
 from ..rig.keying import auto_key
+from ..rig.noted import bring_handle, held_from_now, note_held
 from ..rig.reports import DRAGGED, measured_report, show
 from ..rig.rig import Rig
-from ..rig.states import bring_handle, held_from_now, note_held
 from .drag_anchors import (
     Anchor,
     DragError,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A body that follows its targets: what an update means for it, and what `machine.TABLE` says is done then.
 
-What was solved for is noted in the file, see `rig.live_state`, as digests: of the targets, the object and the
+What was solved for is noted in the file, see `rig.noted`, as digests: of the targets, the object and the
 settings; of the pose as it was left; of the bones themselves; of what was keyed. Whether there is anything to
 do follows from these notes alone, also after undo, redo and loading.
 
@@ -27,26 +27,36 @@ from ...core.messages import Message
 from ...core.solve.follower import Followed, Follower, follows
 from ...core.solve.tracker import Tracker
 from ..armature.armature import check_armature, world_from_armature
-from ..armature.pose_note import PoseNote, note_posed, pose_sums, raw_channels
-from ..armature.poses import evaluated_matrices, read_pose, write_pose
+from ..armature.poses import (
+    PoseNote,
+    evaluated_matrices,
+    note_posed,
+    pose_sums,
+    raw_channels,
+    read_pose,
+    write_pose,
+)
 from ..armature.restoring import ValuesSnapshot
 from ..effectors.effectors import has_own_place, read_effectors
 from ..effectors.transforms import place_target
 from ..kinds.frame_data import FrameData
 from ..properties.settings import settings_of
 from ..rig.keying import auto_key, auto_keying
-from ..rig.live_state import (
+from ..rig.noted import (
     NOTHING,
     Digest,
     LiveState,
     Origin,
     digest,
     digest_of_aims,
+    end_solve,
+    held_at_keys,
+    held_from_now,
+    note_held,
     on_the_way,
     parts_of_bones,
     read_settings,
     renew_origin,
-    same,
 )
 from ..rig.reports import (
     POSED,
@@ -60,7 +70,6 @@ from ..rig.reports import (
     solved_report,
 )
 from ..rig.rig import Rig
-from ..rig.states import end_solve, held_at_keys, held_from_now, note_held
 from .driven_bones import MOST_SOLVES, DrivenBones
 from .machine import (
     LIVE,
@@ -76,7 +85,7 @@ from .machine import (
     Transition,
     Trigger,
 )
-from .tracking import Tracked
+from .tracking import Tracked, same
 
 PART_AGAIN: Final = Message(
     "influences below 1 begin at the keys of the bones: where these are solved already, Live goes part of "

@@ -2,7 +2,7 @@
 """Live mode as a state machine: the states of a body, the events, and one table of what is done when.
 
 An update of the scene becomes one event for each live body (`following`), by its trigger and by what has
-changed since the body was noted in the file (`rig.live_state`). `TABLE` says what is done then, and which
+changed since the body was noted in the file (`rig.noted`). `TABLE` says what is done then, and which
 state follows. No event reaches a body that is switched off, nor one that a job poses itself (`LIVE.paused`).
 An error leaves the state as it is; it is shown, and the next update tries again.
 
@@ -21,7 +21,7 @@ from bpy.types import Object
 from ...core import Pose
 from ..armature.restoring import PoseSnapshot, ValuesSnapshot
 from ..properties.settings import settings_of
-from ..rig.live_state import Digest, on_the_way
+from ..rig.noted import Digest, on_the_way
 from ..rig.rig import Rig
 from .driven_bones import DrivenBones
 from .tracking import Tracked

@@ -22,7 +22,7 @@ from ..effectors.masses import body_of
 from ..kinds.frame_data import FrameData, across, points_of
 from ..kinds.kinds import Effector, Goal, make_goals, supports
 from ..properties.settings import POISE_PG_armature, settings_of
-from ..rig.live_state import Origin
+from ..rig.noted import Origin
 from ..rig.reports import Measured
 from ..rig.rig import Rig, those_that
 from ..translations import translated

@@ -7,17 +7,18 @@ are being moved; `core.solve.tracker` solves, with whatever method.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 
-from ...core import Pose, Problem, Skeleton, SolverOptions, Task
+from ...core import OneOf, Pose, Problem, Skeleton, SolverOptions, Task
 from ...core.arrays import FloatArray
 from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import Plan
-from ..rig.live_state import same, same_but_for_aim
 
 
 @dataclass(frozen=True)
@@ -95,3 +96,32 @@ class Tracked:
         return np.array_equal(own.channels[held], pose.channels[held]) and np.array_equal(
             own.scale, pose.scale
         )
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether values, arrays or dataclasses of such are equal; fields that do not take part do not matter."""
+    if first is second:
+        return True
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, np.ndarray):
+        return np.array_equal(first, second, equal_nan=first.dtype.kind == "f")
+    if hasattr(first, "__dataclass_fields__"):
+        names = [field.name for field in fields(first) if field.compare]
+        return all(same(getattr(first, name), getattr(second, name)) for name in names)
+    return bool(first == second)
+
+
+def same_but_for_aim(one: Task, other: Task) -> bool:
+    """Whether two tasks differ in nothing but what `Task.moved` changes."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, OneOf) and isinstance(other, OneOf):
+        pairs = zip_longest(one.alternatives, other.alternatives)
+        if not all(same_but_for_aim(*pair) for pair in pairs):
+            return False
+    return all(
+        same(getattr(one, field.name), getattr(other, field.name))
+        for field in fields(one)
+        if field.name != one.target_field
+    )

@@ -27,7 +27,7 @@ from ..animation.fcurves import (
     rotation_channel,
     write_keys,
 )
-from ..armature.pose_note import PROPERTIES, RawChannels, raw_channels
+from ..armature.poses import PROPERTIES, RawChannels, raw_channels
 from ..armature.restoring import made_removed_on_error, played_restored, show_keys
 from ..bake.frames import checked_frames
 from ..character.setup import setup_character

@@ -2,6 +2,5 @@
 """A character as a problem: what is read for a solve, and what is reported.
 
 Read in this order: `rig` (reads frames, states the problem, measures what Blender shows), `reports` (numbers
-and words), `live_state` (what a pose was solved for, noted in the file, and whether that has changed),
-`keying` (auto-key).
+and words), `noted` (what a solve was for and where bones are held, noted in the file), `keying` (auto-key).
 """

@@ -29,7 +29,7 @@ from ..kinds.frame_data import NO_SCALE, Body, FrameData
 from ..kinds.kinds import Effector, Plan, make_goals, make_plan, measure, wanders
 from ..properties.naming import follow_names
 from ..properties.settings import SOLVE_MARGIN, settings_of, solver_options
-from .live_state import Origin
+from .noted import Origin
 from .reports import Lost, Measured, Tolerances
 
 MACHINERY: Final = frozenset({"MCH", "ORG", "DEF"})

@@ -35,8 +35,8 @@ from ..effectors.transforms import rotations_of
 from ..live.following import held
 from ..properties.effector_properties import FOOT_ANGLES
 from ..properties.settings import SETTINGS_PATH, effector_path, settings_of
+from ..rig.noted import held_at_keys
 from ..rig.rig import Rig
-from ..rig.states import held_at_keys
 
 SCENE: Final = ".Poise Trails"
 """Name of the scene that is made for a moment."""

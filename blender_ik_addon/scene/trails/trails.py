@@ -33,7 +33,7 @@ from ..animation.fcurves import (
     own_curves,
 )
 from ..armature.armature import read_armature
-from ..armature.pose_note import FIRST, raw_channels
+from ..armature.poses import FIRST, raw_channels
 from ..armature.role_table import read_character
 from ..bake.frames import key_time
 from ..effectors.effectors import label_of, target_of

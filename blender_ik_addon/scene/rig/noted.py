@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is noted in the file of a solve: what it was for, where it began, and where bones are held.
+
+Of a body that follows its targets digests say what it was solved for. For each bone there is also noted where
+anybody else has left it last: the user, the animation, a script. That is where influences below 1 begin. If
+they began at the present pose, which was solved for already, each update would bring the body nearer to its
+targets, and the pose would tell how often the scene was updated.
+
+A bone that follows is held weakly where it was before the targets of others were moved, and its target comes
+to the bone when it rests. If it were held where its target is each solve would let it creep on: the pose is
+what the last one has left, held from there. So the place from before stays noted as long as nothing else
+changes; then one more solve moves nothing. In a bake, which moves no target, the target says the place.
+
+A target that others have moved is Reach from then on (`effectors.present_state`). That is written when a
+solve has ended well.
+
+Notes are properties of the object, so that undo, redo, files and library overrides always have those that
+belong to the pose.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from bpy.types import Depsgraph, Object
+
+from ...core import Pose, SolverOptions
+from ...core.arrays import FloatArray
+from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
+from ..animation.fcurves import is_moved, rotation_channel
+from ..armature.armature import Armature, world_from_armature
+from ..armature.poses import PROPERTIES, PoseNote, RawChannels, pose_sums, raw_channels
+from ..effectors.effectors import (
+    has_own_place,
+    is_led,
+    read_amounts,
+    read_effectors,
+    target_of,
+    world_from_targets,
+)
+from ..effectors.feet import unrolled
+from ..effectors.transforms import place_target
+from ..kinds.frame_data import orientations
+from ..kinds.kinds import Effector
+from ..properties.joint_properties import POISE_PG_joint
+from ..properties.settings import settings_of, solver_options
+
+if TYPE_CHECKING:
+    from .rig import Rig
+
+Digest = bytes
+"""128 bits."""
+
+DIGEST_SIZE: Final = 16
+"""[bytes]"""
+
+NOTHING: Final[Digest] = bytes(DIGEST_SIZE)
+
+_TYPES: Final = {'BOOLEAN': np.bool_, 'ENUM': np.int32, 'FLOAT': np.float32, 'INT': np.int32}
+"""Types of properties, as Blender's buffers have them."""
+
+_HEADER: Final = 8
+"""Bytes of the digest of bone names before the pose."""
+
+_WIDTH: Final = 10
+"""Numbers of a bone: location, quaternion, scale."""
+
+
+SAME_AIMS: Final = 1e-4
+"""Difference of an entry of a target's matrix [1, m], of its size and 1, that is rounding: far from the
+world's origin single precision has no more."""
+
+
+def digest(*parts: bytes | str) -> Digest:
+    """Return 128 bits that differ where any of the parts does."""
+    hashed = blake2b(digest_size=DIGEST_SIZE)
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        hashed.update(len(data).to_bytes(8, "little"))
+        hashed.update(data)
+    return hashed.digest()
+
+
+def on_the_way(aims: Digest) -> Digest:
+    """What is noted for a pose that is on its way to what a solve for some aims would give."""
+    return digest("on the way", aims)
+
+
+class LiveState(NamedTuple):
+    """What the body was solved for, as digests."""
+
+    aims: Digest
+    """Of targets, object and settings."""
+    bones: Digest
+    """Of the bones' rest, locks and limits, and of their channels that are not solved."""
+    keyed: Digest
+    """The `aims` for which no key is owed."""
+
+    @classmethod
+    def of(cls, armature_object: Object) -> "LiveState":
+        """Read it."""
+        data = np.array(settings_of(armature_object).live_digests[:], dtype=np.int32).tobytes()
+        return cls(*(data[i : i + DIGEST_SIZE] for i in range(0, len(data), DIGEST_SIZE)))
+
+    def store(self, armature_object: Object) -> None:
+        """Note it in the file."""
+        numbers = np.frombuffer(b"".join(self), dtype=np.int32)
+        settings_of(armature_object).live_digests = tuple(numbers.tolist())
+
+
+# Where others have left it
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The pose in which others than live mode have left each bone: there influences below 1 begin."""
+
+    transforms: FloatArray
+    """Location, quaternion and scale of each bone against its rest pose, (n, 10) [m, 1]."""
+
+    @classmethod
+    def of(cls, armature_object: Object, armature: Armature) -> "Origin | None":
+        """Read it; None where there is none for these bones."""
+        data = b64decode(settings_of(armature_object).live_origin)
+        names = armature.skeleton.names
+        if data[:_HEADER] != _named(names) or len(data) != _HEADER + 4 * _WIDTH * len(names):
+            return None
+        transforms = np.frombuffer(data, dtype="<f4", offset=_HEADER).astype(np.float64)
+        return cls(transforms.reshape(-1, _WIDTH))
+
+    def pose(self, armature: Armature, present: Pose) -> Pose:
+        """The same as channels, with angles nearest to the present ones.
+
+        Driven bones are where they are at present.
+        """
+        skeleton = armature.skeleton
+        channels, scale = present.channels.copy(), present.scale.copy()
+        own = np.array([name not in armature.driven_by for name in skeleton.names])
+        channels[own, :3] = self.transforms[own, :3]
+        rotation = matrix_from_quat(self.transforms[own, 3:7])
+        lower, upper = skeleton.lower[own, 3:], skeleton.upper[own, 3:]
+        channels[own, 3:] = euler_within(rotation, skeleton.orders[own], lower, upper, channels[own, 3:])
+        scale[own] = self.transforms[own, 7:]
+        return Pose(channels, scale)
+
+
+def renew_origin(armature_object: Object, armature: Armature, present: Pose, moved: frozenset[str]) -> None:
+    """Note where bones are that others have moved, or all where nothing was noted."""
+    skeleton = armature.skeleton
+    rotation = matrix_from_euler(present.rotation, skeleton.orders)
+    now = np.concatenate([present.channels[:, :3], quat_from_matrix(rotation), present.scale], axis=1)
+    before = Origin.of(armature_object, armature)
+    if before is not None:
+        kept = np.array([name not in moved for name in skeleton.names])
+        now[kept] = before.transforms[kept]
+    data = _named(skeleton.names) + now.astype("<f4").tobytes()
+    settings_of(armature_object).live_origin = b64encode(data).decode()
+
+
+def _named(names: Sequence[str]) -> bytes:
+    return blake2b("\0".join(names).encode(), digest_size=_HEADER).digest()
+
+
+# What a solve depends on
+
+
+def read_settings(armature_object: Object) -> tuple[object, ...]:
+    """Settings that a rig is read by. Blender tells no handler when a script has changed them."""
+    settings = settings_of(armature_object)
+    masses = [(entry.name, entry.mass) for entry in settings.masses]
+    masses += [(entry.name, entry.share, *entry.centre) for entry in settings.mesh_masses]
+    weighed = settings.body_mass, settings.mass_source, masses
+    names = [joint.name for joint in settings.joints]
+    return settings.method, settings.move_root, weighed, names, list(_values_of(settings.joints))
+
+
+def _values_of(entries: Any) -> Iterator[bytes]:
+    """The values of all entries of a list, property by property; without texts, which count in no solve."""
+    for prop in POISE_PG_joint.bl_rna.properties:
+        if prop.type in _TYPES:
+            width = max(1, getattr(prop, "array_length", 0))
+            buffer: Any = np.empty(len(entries) * width, dtype=_TYPES[prop.type])
+            entries.foreach_get(prop.identifier, buffer)
+            yield buffer.tobytes()
+
+
+def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> Digest:
+    """Digest of targets, object and settings; names do not matter, nor where bones are that only follow.
+
+    Of targets that only their own channels move these are taken: so a place that was just written counts at
+    once, before Blender has evaluated it.
+    """
+    matrix, scale = world_from_armature(armature_object.evaluated_get(depsgraph))
+    influences, lengths = read_amounts(armature_object, effectors, depsgraph)
+    entries = settings_of(armature_object).effectors
+    own: list[float] = []
+    others: list[Effector] = []
+    for effector in (e for e in effectors if not e.follows):
+        entry: Any = entries[effector.index]
+        if (
+            effector.pin is None
+            and effector.target
+            and not effector.others
+            and has_own_place(armature_object, entry)
+            and effector.sole is None  # where it is rolled to hangs on floors as well
+        ):
+            target = entry.target
+            own += [*np.array(target.matrix_basis).flat, *np.array(target.matrix_parent_inverse).flat]
+            own.append(float(target.parent is None))
+        else:
+            others.append(effector)
+    targets = world_from_targets(armature_object, others, depsgraph)
+    # A pose does not depend on how smooth motions are, nor on what is reported of them.
+    options = solver_options(armature_object, scale)
+    options = replace(options, smoothness=SolverOptions.smoothness, pop_angle=SolverOptions.pop_angle)
+    text = repr((_nameless(effectors), options, settings_of(armature_object).move_root))
+    return digest(text, *(array.tobytes() for array in (matrix, influences, lengths, targets, np.array(own))))
+
+
+def _nameless(effectors: Iterable[Effector]) -> list[Effector]:
+    """Effectors without names, and without the places where bones are that only follow."""
+    return [
+        replace(e, name="", target="", target_bone="", pin=None if e.follows else e.pin) for e in effectors
+    ]
+
+
+def parts_of_bones(armature_object: Object, rig: "Rig", channels: RawChannels) -> Iterator[bytes | str]:
+    """What bones are and what of their pose is not solved; of those that have a part in the solve.
+
+    Orders of rotation are not in it: those of bones in quaternion mode follow the pose.
+    """
+    armature, skeleton = rig.armature, rig.armature.skeleton
+    yield repr((skeleton.names, armature.rotation_modes, sorted(armature.driven_by), rig.prefers))
+    yield armature.written.tobytes()
+    for owner in (skeleton, rig.body) if rig.body else (skeleton,):
+        for field in fields(owner):
+            if isinstance(value := getattr(owner, field.name), np.ndarray) and field.name != "orders":
+                yield value.tobytes()
+    pose: Any = armature_object.pose
+    rows = {bone.name: row for row, bone in enumerate(pose.bones)}
+    everywhere = rig.body is not None  # then all bones have weight
+    for name in skeleton.names if everywhere else rig.chains:
+        if name in armature.driven_by:  # it is read where Blender has evaluated it
+            continue
+        joint = skeleton.index(name)
+        attribute, width = rotation_channel(armature.rotation_modes[joint])
+        own, held = channels[rows[name]], ~armature.written[joint]
+        yield own[PROPERTIES["location"]][held[:3]].tobytes()
+        yield own[PROPERTIES[attribute]][held[-width:]].tobytes()
+        yield own[PROPERTIES["scale"]].tobytes()
+
+
+# Where bones are held
+
+
+def held_from_now(
+    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph, *, goes_on: bool = False
+) -> tuple[Effector, ...]:
+    """Return effectors with what follows held where its bone is now; where it was if nothing has changed.
+
+    A pinned bone of which nobody has noted where it is held is held where it is, too.
+
+    Args:
+        goes_on: Whether what has changed since the last solve belongs to what that was for: what follows
+            stays held where it was before.
+    """
+    if all(effector.state == 'REACH' for effector in effectors):
+        return tuple(effectors)
+    note = PoseNote.of(armature_object)
+    same = goes_on or (
+        not note.differs(pose_sums(raw_channels(armature_object))).any()
+        and _is_same(_solved_for(armature_object, effectors, depsgraph), note.solved_for)
+    )
+    return tuple(
+        replace(effector, pin=_bone_now(armature_object, effector, depsgraph))
+        if effector.state != 'REACH' and (effector.pin is None or (effector.follows and not same))
+        else effector
+        for effector in effectors
+    )
+
+
+def held_at_keys(
+    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
+) -> tuple[Effector, ...]:
+    """Return effectors with what follows held where its target is, if that has keys: so for a new frame."""
+    entries = settings_of(armature_object).effectors
+    return tuple(
+        replace(effector, pin=_bone_at_target(armature_object, effector, depsgraph))
+        if effector.follows and effector.target and is_moved(entries[effector.index].target, armature_object)
+        else effector
+        for effector in effectors
+    )
+
+
+def held_for_bake(
+    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
+) -> tuple[Effector, ...]:
+    """Return effectors with what follows held where its target is, which stays there in all frames."""
+    at_targets = [replace(e, pin=None) if e.follows and e.target else e for e in effectors]
+    return tuple(
+        effector
+        if effector.state == 'REACH' or effector.pin is not None or effector.target
+        else replace(effector, pin=_bone_now(armature_object, effector, depsgraph))
+        for effector in at_targets
+    )
+
+
+def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph) -> tuple[float, ...]:
+    """armature_from_bone of an effector's bone, row by row, (16,) [m]."""
+    posed: Any = armature_object.evaluated_get(depsgraph)
+    entry = settings_of(armature_object).effectors[effector.index]
+    return tuple(unrolled(entry, np.array(posed.pose.bones[effector.bone].matrix)).ravel().tolist())
+
+
+def _bone_at_target(armature_object: Object, effector: Effector, depsgraph: Depsgraph) -> tuple[float, ...]:
+    """The same where its target is, in what the effector asks for."""
+    bone = np.array(_bone_now(armature_object, effector, depsgraph), dtype=np.float32).reshape(4, 4)
+    own = world_from_targets(armature_object, [replace(effector, pin=None, sole=None)], depsgraph)[0]
+    target = np.linalg.inv(np.array(armature_object.evaluated_get(depsgraph).matrix_world)) @ own
+    turn = orientations(target)
+    if effector.goal.orientation and np.isfinite(turn).all():
+        bone[:3, :3] = turn
+    if effector.position:
+        bone[:3, 3] = target[:3, 3] - bone[:3, :3] @ np.array(effector.point)
+    return tuple(bone.ravel().tolist())
+
+
+def _solved_for(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> str:
+    """What is noted of targets when a solve has ended: a digest, and numbers that may be inexact.
+
+    Targets count in armature space: where the whole character is moved nothing changes for it.
+    """
+    matrix, _ = world_from_armature(armature_object.evaluated_get(depsgraph))
+    targets = world_from_targets(armature_object, [e for e in effectors if not e.follows], depsgraph)
+    influences, lengths = read_amounts(armature_object, effectors, depsgraph)
+    numbers = np.concatenate([(np.linalg.inv(matrix) @ targets).ravel(), influences, lengths])
+    settings = settings_of(armature_object)
+    own = digest(repr((_nameless(effectors), settings.method, settings.move_root)))
+    return f"{own.hex()}{b64encode(numbers.astype('<f4').tobytes()).decode()}"
+
+
+def _is_same(now: str, before: str) -> bool:
+    """Whether what is noted is the same but for rounding."""
+    digits = 2 * DIGEST_SIZE
+    if now[:digits] != before[:digits] or len(now) != len(before):
+        return False
+    numbers, others = (np.frombuffer(b64decode(text[digits:]), dtype="<f4") for text in (now, before))
+    return bool((np.abs(numbers - others) <= SAME_AIMS * (1.0 + np.abs(others))).all())
+
+
+def note_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
+    """Write where bones are held, and states that others have changed by moving targets."""
+    entries = settings_of(armature_object).effectors
+    for effector in effectors:
+        entry = entries[effector.index]
+        if effector.pin is not None and tuple(entry.pin_matrix) != effector.pin:
+            entry.pin_matrix = effector.pin
+        if entry.enabled and entry.state != effector.state:
+            entry.state = effector.state
+
+
+def end_solve(
+    armature_object: Object,
+    effectors: Sequence[Effector],
+    depsgraph: Depsgraph,
+    bones: FloatArray,
+    names: Sequence[str],
+) -> bool:
+    """Note what a solve has come to, and bring targets of what follows to their bones; whether any moved.
+
+    Args:
+        depsgraph: As the targets were read; the pose may be newer.
+        bones: armature_from_joint as posed, (n, 4, 4) [m].
+    """
+    note_held(armature_object, effectors)
+    matrix, _ = world_from_armature(armature_object.evaluated_get(depsgraph))
+    following = [effector for effector in effectors if effector.follows]
+    for effector in following:
+        bring_handle(armature_object, effector, matrix @ bones[names.index(effector.bone)])
+    if any(effector.state != 'REACH' for effector in effectors):
+        solved_for = _solved_for(armature_object, effectors, depsgraph)
+        replace(PoseNote.of(armature_object), solved_for=solved_for).store(armature_object)
+    return bool(following)
+
+
+def bring_handle(armature_object: Object, effector: Effector, world_from_bone: FloatArray) -> None:
+    """Bring the target of what follows to its bone (4, 4) [m], where nobody else says where it is."""
+    entry = settings_of(armature_object).effectors[effector.index]
+    if target_of(entry) is not None and not is_led(armature_object, entry):
+        place_target(armature_object, entry, world_from_bone)
+
+
+def bring_handles(armature_object: Object, rows: Iterable[int], depsgraph: Depsgraph) -> None:
+    """Bring the targets of some effectors, as far as they follow, to their bones as these are shown.
+
+    Where keys of bones play, targets are where the last solve has left them, and handles at the bones.
+    """
+    posed: Any = armature_object.evaluated_get(depsgraph)
+    wanted = set(rows)
+    for effector in (e for e in read_effectors(armature_object, drawing=True) if e.index in wanted):
+        if effector.follows:
+            bone = posed.pose.bones[effector.bone].matrix
+            bring_handle(armature_object, effector, np.array(posed.matrix_world @ bone))
