@@ -67,6 +67,12 @@ _NEW_KEY: Mapping[str, str | float | bool] = MappingProxyType(
 _CURVE_SETTINGS = ("extrapolation", "auto_smoothing", "color_mode", "lock", "mute", "hide", "select")
 
 
+def present_frame() -> float:
+    """Return the frame that is shown, with its subframe."""
+    scene = bpy.context.scene
+    return scene.frame_current + scene.frame_subframe
+
+
 def rotation_channel(rotation_mode: str) -> tuple[str, int]:
     """Return the property that a rotation mode is keyed in, and the number of its components."""
     return ROTATION_CHANNELS[rotation_mode]

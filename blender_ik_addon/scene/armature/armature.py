@@ -26,7 +26,7 @@ from ...core.errors import IKError
 from ...core.messages import Message
 from ...core.model.rotation import EULER_ORDERS
 from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
-from ..animation.fcurves import animated_channels, driven_channels
+from ..animation.fcurves import Channel, animated_channels, bone_path, driven_channels, rotation_channel
 from ..kinds.frame_data import NO_SCALE
 from ..properties.settings import check_editable
 from .limits import joint_entries, keeps_inside, limits_of_all
@@ -76,6 +76,22 @@ class Armature:
     def is_driven(self) -> BoolArray:
         """Which bones constraints or drivers pose, (n,)."""
         return np.array([name in self.driven_by for name in self.skeleton.names], dtype=np.bool_)
+
+    def written_properties(self, joint: int) -> tuple[tuple[str, list[bool]], tuple[str, list[bool]]]:
+        """Return location and rotation of a bone, by the names that Blender has for them in the bone's mode.
+
+        For each the components that may be written.
+        """
+        written, (rotation, width) = (
+            self.written[joint].tolist(),
+            rotation_channel(self.rotation_modes[joint]),
+        )
+        return ("location", written[:3]), (rotation, written[-width:])
+
+    def written_channels(self, joint: int) -> list[Channel]:
+        """Return the channels of a bone that a solve may write."""
+        name, own = self.skeleton.names[joint], self.written_properties(joint)
+        return [(bone_path(name, path), i) for path, mask in own for i, on in enumerate(mask) if on]
 
     @property
     def driven(self) -> frozenset[str]:

@@ -421,10 +421,10 @@ def channel_values(
     rotations = _rotations(armature, chosen, channels, near)
     keys: list[ChannelKeys] = []
     for joint, values in zip(chosen, rotations, strict=True):
-        name, written = skeleton.names[joint], armature.written[joint].tolist()
-        keys += bone_keys(name, "location", channels[:, joint, :3], written[:3])
-        attribute, width = rotation_channel(armature.rotation_modes[joint])
-        keys += bone_keys(name, attribute, values, written[-width:])
+        for own, (path, written) in zip(
+            (channels[:, joint, :3], values), armature.written_properties(joint), strict=True
+        ):
+            keys += bone_keys(skeleton.names[joint], path, own, written)
     return tuple(keys)
 
 

@@ -24,6 +24,7 @@ from ..animation.fcurves import (
     nla_strips,
     own_channelbag,
     own_curves,
+    present_frame,
 )
 from ..properties.settings import settings_of
 from .armature import pose_bones_named
@@ -365,42 +366,58 @@ def _assign(obj: Any, path: str, value: Any) -> None:
     setattr(obj.path_resolve(before) if before else obj, name, value)
 
 
+class PlayedSnapshot:
+    """Frame, pose, and whatever else going to frames plays."""
+
+    def __init__(self, armature_object: bpy.types.Object, but: Iterable[bpy.types.Object] = ()) -> None:
+        """Note them.
+
+        Args:
+            armature_object: Whose pose is put back.
+            but: Objects that stay as they are in the end.
+        """
+        self._uid, self._scene, self._frame = armature_object.session_uid, bpy.context.scene, present_frame()
+        self._pose = PoseSnapshot.take(armature_object)
+        self._values = ValuesSnapshot.played(armature_object, but)
+
+    def restore(self, keyed: Iterable[Channel] = ()) -> None:
+        """Put them back, each also where another cannot be, but for channels of the pose that are keyed now.
+
+        The pose, and what else is animated and was moved without a key, come last: setting the frame, and
+        updating what was tagged, play the animation over them.
+        """
+        with ExitStack() as undo:  # in reverse
+            undo.callback(self._restore_pose, keyed)
+            undo.callback(self._values.restore)
+            undo.callback(bpy.context.view_layer.update)
+            if present_frame() != self._frame:
+                undo.callback(go_to_frame, self._scene, self._frame)
+
+    def _restore_pose(self, keyed: Iterable[Channel]) -> None:
+        armature_object = block_with_uid(bpy.data.objects, self._uid)
+        if armature_object is not None:
+            played = {(path, index): armature_object.path_resolve(path)[index] for path, index in keyed}
+            self._pose.restore(armature_object)
+            for (path, index), value in played.items():
+                armature_object.path_resolve(path)[index] = value
+
+
 @contextmanager
 def played_restored(
     armature_object: bpy.types.Object, but: Iterable[bpy.types.Object] = ()
 ) -> Iterator[None]:
-    """Put frame, pose, and whatever else going to frames plays, back at the end.
-
-    Args:
-        armature_object: Whose pose is put back.
-        but: Objects that stay as they are in the end.
-    """
-    scene = bpy.context.scene
-    # Undone in reverse. The pose, and what else is animated and was moved without a key, come last:
-    # setting the frame, and updating what was tagged, play the animation over them.
-    with ExitStack() as undo:
-        undo.callback(PoseSnapshot.take(armature_object).restore, armature_object)
-        undo.callback(ValuesSnapshot.played(armature_object, but).restore)
-        undo.callback(bpy.context.view_layer.update)
-        undo.callback(restore_frame, scene, scene.frame_current + scene.frame_subframe)
+    """Put frame, pose, and whatever else going to frames plays, back at the end; see `PlayedSnapshot`."""
+    played = PlayedSnapshot(armature_object, but)
+    try:
         yield
+    finally:
+        played.restore()
 
 
 def show_keys(armature_object: bpy.types.Object, objects: Iterable[bpy.types.Object]) -> None:
     """Bring some objects to where they are keyed in the present frame; the pose and all others stay."""
-    scene = bpy.context.scene
     with played_restored(armature_object, but=objects):
-        go_to_frame(scene, scene.frame_current + scene.frame_subframe)
-
-
-def restore_frame(scene: bpy.types.Scene, frame: float) -> None:
-    """Go back to a frame, with its subframe, if the scene is at another.
-
-    This plays the animation: changes of the pose without keys are lost on animated bones, so a caller that
-    wants them kept puts the pose back afterwards.
-    """
-    if scene.frame_current + scene.frame_subframe != frame:
-        go_to_frame(scene, frame)
+        go_to_frame(bpy.context.scene, present_frame())
 
 
 def go_to_frame(scene: bpy.types.Scene, frame: float) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Final, TypeVar, Unpack
+from typing import Final, TypeVar, Unpack
 
 import bpy
 import numpy as np
@@ -22,12 +22,10 @@ from ..animation.own_keys import noted_keys, put_notes_back
 from ..armature.poses import channel_values, note_posed, rotation_values
 from ..armature.restoring import (
     ActionSnapshot,
-    PoseSnapshot,
-    ValuesSnapshot,
+    PlayedSnapshot,
     block_with_uid,
     go_to_frame,
     played_restored,
-    restore_frame,
     settings_restored_on_error,
 )
 from ..jobs import Job
@@ -71,7 +69,7 @@ from .key_reduction import TRIES, KeyReduction
 from .loops import Loop, check_loop, repeating
 from .meshes import MeshesLeftOut
 from .options import BakeChoices, BakeOptions
-from .replaced_keys import ReplacedKeys, are_followed, may_be_solved, solved_joints, written_channels
+from .replaced_keys import ReplacedKeys, are_followed, may_be_solved, solved_joints
 
 LIVE_SHOWS: Final = Message(
     "while Live is on each frame that is shown is solved again: switch it off to see the keys"
@@ -152,7 +150,7 @@ class BakeJob(Job[BakeReport]):
         """Keys of joints that constraints posed."""
         self.replaced = self._to.replaced(armature_object, self._keyable, joints)
         if options.loop:
-            written = [own for name in self._names(joints) for own in written_channels(self._keyable, name)]
+            written = [own for joint in sorted(joints) for own in self._keyable.written_channels(joint)]
             check_loop(armature_object, options, self.solved, written, self._to.span)
         self._uid = armature_object.session_uid
         self._present: dict[str, FloatArray] = {}
@@ -337,23 +335,14 @@ class BakeJob(Job[BakeReport]):
 
     def _keep(self) -> None:
         """Let all that going to frames changes be put back at the end, after an error and when cancelled."""
-        scene, view_layer = bpy.context.scene, bpy.context.view_layer
-        shows = self._to.hide(self._object())
-        pose = PoseSnapshot.take(self._object())
-        played = ValuesSnapshot.played(self._object())
-        # The pose, and what else is animated and was moved without a key, come last: setting the frame, and
-        # updating what was tagged, play the animation over them.
-        meshes = MeshesLeftOut.of(view_layer, len(self.solved))
+        shows, played = self._to.hide(self._object()), PlayedSnapshot(self._object())
+        meshes = MeshesLeftOut.of(bpy.context.view_layer, len(self.solved))
         self.remark = meshes.remark
         self._kept = (
             meshes.show,
-            lambda: restore_frame(scene, frame),
-            view_layer.update,
-            played.restore,
-            lambda: self._restore_pose(pose),
+            lambda: played.restore(self._keyed),
             lambda: self._restore(shows),
         )
-        frame = scene.frame_current + scene.frame_subframe
         self._undo.callback(self._held.close)
         self._undo.callback(self._put_back)
         self._held.enter_context(held(self._object()))  # live mode would overwrite what is played
@@ -366,18 +355,14 @@ class BakeJob(Job[BakeReport]):
 
     def _read(self, numbers: Sequence[float]) -> Generator[float, None, FrameData]:
         """Show frames and read them; gives the part done and returns them."""
-        rig, depsgraph = self._rig, bpy.context.view_layer.depsgraph
-        parts, raws = list[FrameData](), list[RawFrame]()
-        for row, frame in enumerate(numbers):
-            go_to_frame(bpy.context.scene, frame)
-            raws.append(rig.read_raw(self._object(), depsgraph))
-            if frame == self.solved[0]:
+        rig, parts = self._rig, list[FrameData]()
+        for row, _raw, raws in _shown(rig, self._object, numbers):
+            if numbers[row] == self.solved[0]:
                 self._present = rotation_values(self._object(), rig.armature)
-            if len(raws) == AT_ONCE or frame == numbers[-1]:
+            if raws:
                 parts.append(rig.frames_of(raws))
-                raws = []
             yield (row + 1) / len(numbers)
-        rig.check_evaluated(self._object(), depsgraph)
+        rig.check_evaluated(self._object(), bpy.context.view_layer.depsgraph)
         return FrameData.joined(parts).as_recorded()
 
     def _reported(
@@ -555,38 +540,23 @@ class BakeJob(Job[BakeReport]):
 
     def _play(self) -> Generator[float, None, None]:
         """Show all own frames and measure them; gives the part done."""
-        depsgraph, frames = bpy.context.view_layer.depsgraph, self.solved
-        played, raws = list[Measured](), list[RawFrame]()
-        within = self._rig.tolerances(self._object())
-        for row, frame in enumerate(frames):
-            go_to_frame(bpy.context.scene, frame)
-            raws.append(self._rig.read_raw(self._object(), depsgraph))
-            self._passes.note(row, raws[-1].pose.shown)
-            if len(raws) == AT_ONCE or frame == frames[-1]:
+        played, within = list[Measured](), self._rig.tolerances(self._object())
+        for row, raw, raws in _shown(self._rig, self._object, self.solved):
+            self._passes.note(row, raw.pose.shown)
+            if raws:
                 start = self._solved.start(slice(row + 1 - len(raws), row + 1))
                 played += self._rig.measure_frames(start, raws, within)
-                raws = []
-            yield (row + 1) / len(frames)
+            yield (row + 1) / len(self.solved)
         for row in self._to.eased.tolist():  # nobody asks for targets there
             for amounts in (played[row].distances, played[row].angles):
                 amounts[:] = np.nan
         self._passes.compare(played, *self._solved.errors)
-        self._rig.check_evaluated(self._object(), depsgraph)
+        self._rig.check_evaluated(self._object(), bpy.context.view_layer.depsgraph)
         self._played = played
 
     def _restore(self, put_back: Callable[[Object], None]) -> None:
         if block_with_uid(bpy.data.objects, self._uid) is not None:
             put_back(self._object())
-
-    def _restore_pose(self, before: PoseSnapshot) -> None:
-        """Put every channel back but those that the new keys move."""
-        armature_object: Any = block_with_uid(bpy.data.objects, self._uid)
-        if armature_object is None:
-            return
-        played = [armature_object.path_resolve(path)[index] for path, index in self._keyed]
-        before.restore(armature_object)
-        for (path, index), value in zip(self._keyed, played, strict=True):
-            armature_object.path_resolve(path)[index] = value
 
 
 def measure(
@@ -610,7 +580,6 @@ def measure(
     Raises:
         IKError: Something is missing or cannot be read.
     """
-    scene, view_layer = bpy.context.scene, bpy.context.view_layer
     depsgraph = bpy.context.evaluated_depsgraph_get()
     rig = Rig.read(armature_object, depsgraph)
     rig = replace(rig, effectors=held_for_bake(armature_object, rig.effectors, depsgraph))
@@ -620,16 +589,12 @@ def measure(
     with ExitStack() as undo:
         undo.enter_context(held(armature_object))  # live mode would pose what is measured
         undo.enter_context(played_restored(armature_object))
-        undo.callback(MeshesLeftOut.of(view_layer, len(numbers)).show)
-        raws = list[RawFrame]()
-        for row, frame in enumerate(numbers):
-            go_to_frame(scene, frame)
-            raws.append(rig.read_raw(armature_object, view_layer.depsgraph))
-            if len(raws) == AT_ONCE or frame == numbers[-1]:
+        undo.callback(MeshesLeftOut.of(bpy.context.view_layer, len(numbers)).show)
+        for row, _raw, raws in _shown(rig, lambda: armature_object, numbers):
+            if raws:
                 read = rig.frames_of(raws)
                 influences.append(read.influences)
                 parts += rig.measure_frames(read, raws, within)
-                raws = []
             if progress is not None:
                 progress((row + 1) / len(numbers))
     influence = np.concatenate(influences)
@@ -655,6 +620,19 @@ def measure(
         kinds=tuple(effector.kind for effector in rig.effectors),
         choices=tuple(own.taken for own in parts),
     )
+
+
+def _shown(
+    rig: Rig, armature_object: Callable[[], Object], numbers: Sequence[float]
+) -> Iterator[tuple[int, RawFrame, list[RawFrame]]]:
+    """Show frames; gives the row of each, what is read of it, and with some of them all of the last ones."""
+    raws = list[RawFrame]()
+    for row, frame in enumerate(numbers):
+        go_to_frame(bpy.context.scene, frame)
+        raws.append(rig.read_raw(armature_object(), bpy.context.view_layer.depsgraph))
+        are_many = len(raws) == AT_ONCE or row + 1 == len(numbers)
+        yield row, raws[-1], raws if are_many else []
+        raws = [] if are_many else raws
 
 
 class _Solved:

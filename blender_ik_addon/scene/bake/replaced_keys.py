@@ -12,14 +12,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core.messages import Message, counted, listed
-from ..animation.fcurves import (
-    Channel,
-    animated_channels,
-    bone_path,
-    driven_channels,
-    player_of,
-    rotation_channel,
-)
+from ..animation.fcurves import animated_channels, driven_channels, player_of
 from ..animation.own_keys import foreign_keys
 from ..armature.armature import Armature
 from ..kinds.frame_data import FrameData
@@ -47,8 +40,8 @@ class ReplacedKeys:
         strip: str = "",
     ) -> "ReplacedKeys":
         """Find them among the channels that a solve writes of some joints, in a strip or the own action."""
-        names = [armature.skeleton.names[joint] for joint in sorted(joints)]
-        owned = [(name, channel) for name in names for channel in written_channels(armature, name)]
+        names = armature.skeleton.names
+        owned = [(names[joint], own) for joint in sorted(joints) for own in armature.written_channels(joint)]
         counts = foreign_keys(armature_object, [channel for _, channel in owned], span, strip)
         bones = dict.fromkeys(name for (name, _), count in zip(owned, counts, strict=True) if count)
         player = player_of(armature_object, strip)
@@ -86,15 +79,6 @@ class ReplacedKeys:
             "it with replace=True (--force on the command line), or choose other frames",
             keys=self.text,
         )
-
-
-def written_channels(armature: Armature, bone: str) -> list[Channel]:
-    """Return the channels of a bone that a solve may write."""
-    joint = armature.skeleton.index(bone)
-    written = armature.written[joint].tolist()
-    attribute, width = rotation_channel(armature.rotation_modes[joint])
-    parts = ("location", written[:3]), (attribute, written[-width:])
-    return [(bone_path(bone, name), i) for name, own in parts for i, on in enumerate(own) if on]
 
 
 def solved_joints(rig: Rig, frames: FrameData) -> set[int]:

@@ -19,7 +19,7 @@ from ...core import IKError
 from ...core.arrays import BoolArray, FloatArray
 from ...core.messages import Message
 from ..animation.dependence import check_independence
-from ..animation.fcurves import PLACED_BY, driven_channels, is_moved, own_curves
+from ..animation.fcurves import PLACED_BY, driven_channels, is_moved, own_curves, present_frame
 from ..animation.own_keys import has_only_own_keys
 from ..armature.armature import check_armature, world_from_armature
 from ..kinds.kinds import KINDS, Effector, asked_of
@@ -159,8 +159,7 @@ def _is_played(target: Object, far: BoolArray) -> bool:
     curves = {channel: curve for channel, curve in own_curves(target).items() if channel[0] in PLACED_BY}
     if not curves:
         return False
-    scene: Any = bpy.context.scene
-    frame = scene.frame_current + scene.frame_subframe
+    frame = present_frame()
     values = np.array([getattr(target, path)[index] for path, index in curves])
     played = np.array([curve.evaluate(frame) for curve in curves.values()])
     paths = {path for path, _ in curves}

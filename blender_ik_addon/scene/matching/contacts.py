@@ -38,6 +38,7 @@ from ..animation.fcurves import (
     new_action,
     own_channelbag,
     own_curves,
+    present_frame,
     read_keys,
     rotation_channel,
     sample_channels,
@@ -236,7 +237,7 @@ class ContactsJob(Job[ContactReport]):
             contacts, kept = self._contacts(armature_object, tracks, times, paths.scale)
             report = self._written(armature_object, paths, tracks, times, contacts, kept)
             played.close()
-            if scene.frame_current + scene.frame_subframe in self._frames:  # targets are where they are keyed
+            if present_frame() in self._frames:  # targets are where they are keyed
                 entries: Any = settings_of(armature_object).effectors
                 show_keys(armature_object, [armature_object, *(entries[row].target for row in self._rows)])
             return report

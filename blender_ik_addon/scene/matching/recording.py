@@ -24,6 +24,7 @@ from ..animation.fcurves import (
     key_frames,
     new_action,
     own_curves,
+    present_frame,
     rotation_channel,
     write_keys,
 )
@@ -148,7 +149,7 @@ class TargetsJob(Job[MatchReport]):
             if before is not None and before.users == 0:
                 bpy.data.actions.remove(before)
             played.close()
-            if scene.frame_current + scene.frame_subframe in self._frames:  # targets are where they are keyed
+            if present_frame() in self._frames:  # targets are where they are keyed
                 show_keys(armature_object, [entries[row].target for row in rows])
             return MatchReport(
                 tuple(label_of(settings.effectors[row], row) for row in rows), len(frames), notes

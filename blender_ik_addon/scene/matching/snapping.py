@@ -8,7 +8,7 @@ moved or keyed are left out, with the reason; if none is left, an `IKError` says
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import bpy
 import numpy as np
@@ -25,6 +25,7 @@ from ..animation.fcurves import (
     driven_channels,
     is_locked,
     own_curves,
+    present_frame,
     property_keys,
     rotation_channel,
     write_keys,
@@ -190,9 +191,7 @@ def auto_key_foot(armature_object: Object, row: int, name: str) -> str:
 
 def _key_now(armature_object: Object, rows: Iterable[int], options: set[str]) -> None:
     """Key targets on the present frame; it is noted of what follows that Poise has done so."""
-    scene: Any = bpy.context.scene
-    frame = scene.frame_current + scene.frame_subframe
-    entries: Any = settings_of(armature_object).effectors
+    frame, entries = present_frame(), cast(Any, settings_of(armature_object).effectors)
     for row in rows:
         (moved, turned), target = channels_that_count(entries[row]), entries[row].target
         follows = present_state(armature_object, entries[row]) == 'FOLLOW'
@@ -354,7 +353,7 @@ def _key_frames(armature_object: Object, rows: Sequence[int], frames: Sequence[i
                 for key in property_keys(path, [now[path] for now in found[row]], GROUP)
             ]
             write_keys(target, np.array(frames, dtype=np.float64), keys)
-        if scene.frame_current + scene.frame_subframe in frames:
+        if present_frame() in frames:
             scene.frame_set(scene.frame_current, subframe=scene.frame_subframe)
 
 

@@ -24,6 +24,7 @@ from ..animation.fcurves import (
     is_locked,
     key_frames,
     own_curves,
+    present_frame,
     rotation_channel,
 )
 from ..animation.own_keys import note_own_keys
@@ -121,10 +122,8 @@ def key_bones(
     names, kept, keyed = list(bones), list[str](), list[str]()
     channels: list[Channel] = []
     locked = {channel for channel, curve in own_curves(armature_object).items() if is_locked(curve)}
-    for name, bone in zip(names, pose_bones_named(armature_object, names), strict=True):
-        written = armature.written[armature.skeleton.index(name)].tolist()
-        attribute, width = rotation_channel(bone.rotation_mode)
-        for path, own in (("location", written[:3]), (attribute, written[-width:])):
+    for name in names:
+        for path, own in armature.written_properties(armature.skeleton.index(name)):
             full, indices = bone_path(name, path), [index for index, on in enumerate(own) if on]
             open_ones = [index for index in indices if (full, index) not in locked]
             kept += [name] if len(open_ones) < len(indices) else []
@@ -180,9 +179,7 @@ def key_values(owner: Object, paths: Iterable[str], group: str, options: set[str
 
 def _key_before(target: Object, path: str) -> list[float]:
     """Values of a vector at its last key before the present frame, if each component has curves with one."""
-    scene: Any = bpy.context.scene
-    frame = scene.frame_current + scene.frame_subframe
-    curves = own_curves(target)
+    frame, curves = present_frame(), own_curves(target)
     values: list[float] = []
     for index in range(len(getattr(target, path))):
         curve = curves.get((path, index))

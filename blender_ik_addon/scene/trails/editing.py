@@ -26,10 +26,9 @@ from ..armature.armature import check_armature, read_armature, world_from_armatu
 from ..armature.restoring import (
     ActionSnapshot,
     GroupSnapshot,
-    PoseSnapshot,
+    PlayedSnapshot,
     ValuesSnapshot,
     block_with_uid,
-    restore_frame,
     undone_on_error,
 )
 from ..effectors.effectors import label_of, targets_of
@@ -54,10 +53,8 @@ class Visit:
         check_keyable(armature_object)
         scene = bpy.context.scene
         self._uid = armature_object.session_uid
-        self._frame = scene.frame_current + scene.frame_subframe
         self._settings = GroupSnapshot(settings_of(armature_object))
-        self._pose = PoseSnapshot.take(armature_object)
-        self._played = ValuesSnapshot.played(armature_object)
+        self._played = PlayedSnapshot(armature_object)
         targets = [t for t in targets_of(armature_object) if t != armature_object and t.is_editable]
         self._actions = [ActionSnapshot.take(owner) for owner in (armature_object, *targets)]
         self._placed = ValuesSnapshot.placing(targets)
@@ -72,15 +69,12 @@ class Visit:
         if armature_object is None:
             return
         with ExitStack() as undo:
-            # In reverse, as at the end of a bake: setting the frame plays over values without keys.
+            # In reverse: setting the frame plays over values without keys.
             undo.enter_context(held(armature_object))
             undo.callback(lambda: self._settings.restore(settings_of(armature_object)))
             undo.callback(view_layer.update)
-            undo.callback(self._pose.restore, armature_object)
             undo.callback(self._placed.restore)
             undo.callback(self._played.restore)
-            undo.callback(view_layer.update)
-            undo.callback(restore_frame, bpy.context.scene, self._frame)
             for action in self._actions:
                 undo.callback(action.restore)
         put_notes_back(self._notes)
