@@ -36,7 +36,7 @@ settings.load_profile("poise")
 
 MORE = float(os.environ.get("POISE_CASES", "1"))
 """How many times as many random cases are tried as in a whole run; below 1 fewer of those."""
-FEW = 0.1
+FEW = 0.05
 """The part of them that the core tests try where nothing is said, as they are run often."""
 
 

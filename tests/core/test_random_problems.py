@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Random problems, by every method: solved inside the limits with true errors, or refused in words.
 
-500 of them where the tests are run often, 5,000 in a whole run of `scripts/test`, and 100,000 with
+250 of them where the tests are run often, 5,000 in a whole run of `scripts/test`, and 100,000 with
 `POISE_CASES=20 scripts/test tests/core/test_random_problems.py`.
 """
 

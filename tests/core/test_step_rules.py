@@ -375,13 +375,12 @@ def test_elements_take_displacements_and_weights(rng: np.random.Generator) -> No
 # Bounded least squares
 
 
-def least(jacobian: Array, e: Array, lower: Array, upper: Array, c: float) -> Array:
-    """The same by scipy."""
-    from scipy.optimize import lsq_linear  # which takes long to import
-
-    nv = jacobian.shape[1]
-    matrix, wanted = np.concatenate([jacobian, c * np.eye(nv)]), np.concatenate([e, np.zeros(nv)])
-    return lsq_linear(matrix, wanted, (lower, upper), method="bvls", tol=1e-14).x
+def assert_least(jacobian: Array, e: Array, lower: Array, upper: Array, c: float) -> None:
+    """The step is inside its box and nothing in it is nearer: the cost rises along each way that is left."""
+    change = bounded_least_squares_step(jacobian, e, lower, upper, c)
+    assert (change >= lower).all() and (change <= upper).all()
+    slope = jacobian.T @ (jacobian @ change - e) + c * c * change
+    assert (slope[change > lower] < 1e-7).all() and (slope[change < upper] > -1e-7).all()
 
 
 @given(
@@ -390,27 +389,20 @@ def least(jacobian: Array, e: Array, lower: Array, upper: Array, c: float) -> Ar
     c=floats(0.05, 1.0),
     size=st.sampled_from([0.1, 1.0, 30.0]),
 )
-def test_the_bounded_step_is_scipys(seed: int, shape: tuple[int, int], c: float, size: float) -> None:
+def test_the_bounded_step_is_the_best_within_its_bounds(seed: int, shape: tuple[int, int], c: float, size: float) -> None:
     rng = np.random.default_rng(seed)
     jacobian, e = rng.normal(size=shape), size * rng.normal(size=shape[0])
     lower, upper = -rng.uniform(0.0, 0.5, shape[1]), rng.uniform(0.01, 0.5, shape[1])
     lower[rng.random(shape[1]) < 0.2] = -np.inf
     if seed % 3 == 0:  # 0 need not lie inside: the pose may be outside its limits
         lower, upper = lower + 0.3, upper + 0.3
-    change = bounded_least_squares_step(jacobian, e, lower, upper, c)
-    assert (change >= lower).all()
-    assert (change <= upper).all()
-    assert_allclose(change, least(jacobian, e, lower, upper, c), atol=1e-7)
+    assert_least(jacobian, e, lower, upper, c)
 
 
 @each_seed
-def test_the_bounded_step_without_damping_has_the_cost_of_scipys(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    jacobian, e = random_level(rng, 4, 6, rank=3)
-    lower, upper = np.full(6, -0.2), np.full(6, 0.1)
-    change = bounded_least_squares_step(jacobian, e, lower, upper)
-    best = least(jacobian, e, lower, upper, 0.0)
-    assert_allclose(np.linalg.norm(jacobian @ change - e), np.linalg.norm(jacobian @ best - e), atol=1e-8)
+def test_the_bounded_step_without_damping_is_too(seed: int) -> None:
+    jacobian, e = random_level(np.random.default_rng(seed), 4, 6, rank=3)
+    assert_least(jacobian, e, np.full(6, -0.2), np.full(6, 0.1), 0.0)
 
 
 def test_the_bounded_step_without_bounds_is_the_damped_one(rng: np.random.Generator) -> None:
