@@ -389,7 +389,9 @@ def assert_least(jacobian: Array, e: Array, lower: Array, upper: Array, c: float
     c=floats(0.05, 1.0),
     size=st.sampled_from([0.1, 1.0, 30.0]),
 )
-def test_the_bounded_step_is_the_best_within_its_bounds(seed: int, shape: tuple[int, int], c: float, size: float) -> None:
+def test_the_bounded_step_is_the_best_within_its_bounds(
+    seed: int, shape: tuple[int, int], c: float, size: float
+) -> None:
     rng = np.random.default_rng(seed)
     jacobian, e = rng.normal(size=shape), size * rng.normal(size=shape[0])
     lower, upper = -rng.uniform(0.0, 0.5, shape[1]), rng.uniform(0.01, 0.5, shape[1])
