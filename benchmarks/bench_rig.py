@@ -21,7 +21,7 @@ from mathutils import Matrix
 from benchmarks.page import arguments, measured, publish, stored
 from benchmarks.rigs import FloatArray, add_on, basic_human
 from benchmarks.timing import timed, watching
-from blender_ik_addon.core.model.rotation import euler_from_matrix, matrix_from_euler, order_index
+from blender_ik_addon.core.model.rotation import matrix_from_euler, order_index
 from blender_ik_addon.scene import posing
 
 SEED: Final = 1
@@ -193,8 +193,6 @@ class Outcome:
     """Of the solve with all around it [s]."""
     beyond: float
     """Largest excess over a limit as the solver takes limits [rad]; at most 0 inside."""
-    channels_beyond: float
-    """The same of the angles about x, y and z [rad]."""
     solve_time: float | None = None
     """Of the solver alone [s], where it can be told."""
     iterations: int | None = None
@@ -245,7 +243,7 @@ def solve_ours(figure: Any, targets: FloatArray, hips: DrawnPose | None) -> Outc
         report, seconds = timed(posing.solve_pose, figure)
     beyond = beyond_limits(np.array([figure.pose.bones[limits.bone].rotation_euler[:] for limits in LIMITS]))
     iterations, times = (sum(part) for part in zip(*solves, strict=True))
-    return Outcome(*misses(figure, targets), seconds, beyond, beyond, times, iterations, report.message)
+    return Outcome(*misses(figure, targets), seconds, beyond, times, iterations, report.message)
 
 
 # Blender's
@@ -309,10 +307,8 @@ def solve_blenders(
     ends[:, :3, 3] += lengths[:, None] * targets[:, :3, 1]
     aim(tails.values(), ends)
     _, seconds = timed(lambda: bpy.context.evaluated_depsgraph_get().update())
-    turns = own_turns(figure)
-    beyond = max(map(beyond_for_blender, LIMITS, turns))
-    channels = beyond_limits(euler_from_matrix(turns, order_index(ORDER)))
-    return Outcome(*misses(figure, targets), seconds, beyond, channels)
+    beyond = max(map(beyond_for_blender, LIMITS, own_turns(figure)))
+    return Outcome(*misses(figure, targets), seconds, beyond)
 
 
 # Report
@@ -362,15 +358,7 @@ class Row:
     @property
     def over(self) -> tuple[int, float]:
         """How many poses are beyond limits, and by how much at most [rad]."""
-        return self._exceeding("beyond")
-
-    @property
-    def channels_over(self) -> tuple[int, float]:
-        """The same of their channels."""
-        return self._exceeding("channels_beyond")
-
-    def _exceeding(self, name: str) -> tuple[int, float]:
-        beyond = self.values(name)
+        beyond = self.values("beyond")
         return int((beyond > self.slack).sum()), max(float(beyond.max()), 0.0)
 
 

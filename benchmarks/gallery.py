@@ -18,12 +18,11 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import bpy  # first: bmesh comes with it
-import numpy as np
 from mathutils import Euler, Matrix, Vector
 from PIL import Image, ImageDraw
 
 from benchmarks.page import arguments, progress, publish
-from benchmarks.rigs import FloatArray, add_on
+from benchmarks.rigs import add_on
 from blender_ik_addon.scene import posing
 from examples.skinned_figure import coloured, skinned_figure
 
@@ -33,6 +32,7 @@ SAMPLES: Final = 24  # Rays for a pixel
 SEEN_FROM: Final = (-2.2, -4.0, 1.6)  # The camera looks this way at the middle of the figure [m]
 SEEN: Final = 2.7  # Height of what is seen [m]
 MARK: Final = (0.05, 0.35, 0.9)  # Of targets that were moved
+UP: Final = Vector((0.0, 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -80,21 +80,6 @@ POSES: Final = (
 )
 
 
-class Figure(SimpleNamespace):
-    """How a pose turned out."""
-
-    name = asked = ""
-    missed = sunk = slid = 0.0
-    """Largest miss of what was moved [m], how far the hips went down [m], and how far feet that were not
-    moved slid [m]."""
-    knees: Sequence[float] = ()
-    elbows: Sequence[float] = ()
-    wrists: Sequence[float] = ()
-    """Bends, left and right [rad]."""
-    trunk = flat = 0.0
-    """Lean of the trunk, and tilt of a foot that was not moved [rad]."""
-
-
 def light_up() -> None:
     """A camera, a sun and a pale sky."""
     scene: Any = bpy.context.scene
@@ -137,8 +122,14 @@ def mark(target: Any) -> None:
     bpy.context.object.data.materials.append(bpy.data.materials.get("mark") or coloured("mark", MARK))
 
 
-def posed(pose: Pose) -> Figure:
-    """Make the figure anew, and pose it."""
+def posed(pose: Pose) -> SimpleNamespace:
+    """Make the figure anew, pose it, and tell how it turned out.
+
+    Returns:
+        Its name and the targets that were moved (asked); the largest miss of these (missed) [m], how far the
+        hips went down (sunk) [m], bends of knees, elbows and wrists, left and right [rad], the lean of the
+        trunk [rad], and how far feet that were not moved slid (slid) [m] and tilted (flat) [rad].
+    """
     figure = skinned_figure()
     light_up()
     posing.setup_character(figure)
@@ -155,54 +146,39 @@ def posed(pose: Pose) -> Figure:
         moved(effectors[move.target].target, move)
     report = posing.solve_pose(figure)
     bpy.context.view_layer.update()
-    places, turned = _heads(figure), {move.target for move in pose.moves}
+    places, bones, turned = _heads(figure), figure.pose.bones, {move.target for move in pose.moves}
     still = [side for side in "LR" if f"foot.{side}" not in turned]
     for move in pose.moves:
         mark(effectors[move.target].target)
-    return Figure(
+    return SimpleNamespace(
         name=pose.name,
         asked=", ".join(dict.fromkeys(move.target for move in pose.moves)),
         missed=max((e.position or 0.0 for e in report.effectors if e.name in turned), default=0.0),
         sunk=before["spine"][2] - places["spine"][2],
         knees=[_bend(places, f"thigh.{side}", f"shin.{side}", f"foot.{side}") for side in "LR"],
         elbows=[_bend(places, f"upper_arm.{side}", f"forearm.{side}", f"hand.{side}") for side in "LR"],
-        wrists=[_between(figure, f"forearm.{side}", f"hand.{side}") for side in "LR"],
-        trunk=_angle(places["spine.003"] - places["spine"], np.array([0.0, 0.0, 1.0])),
-        slid=max(
-            (float(np.linalg.norm(places[f"foot.{s}"] - before[f"foot.{s}"])) for s in still), default=0.0
-        ),
+        wrists=[bones[f"forearm.{side}"].vector.angle(bones[f"hand.{side}"].vector) for side in "LR"],
+        trunk=(places["spine.003"] - places["spine"]).angle(UP),
+        slid=max(((places[f"foot.{side}"] - before[f"foot.{side}"]).length for side in still), default=0.0),
         flat=max((_tilt(figure, f"foot.{side}") for side in still), default=0.0),
     )
 
 
-def _heads(figure: Any) -> dict[str, FloatArray]:
-    """Where bones begin, in the world, (3,) [m]."""
+def _heads(figure: Any) -> dict[str, Vector]:
+    """Where bones begin, in the world [m]."""
     bpy.context.view_layer.update()
-    return {bone.name: np.array(figure.matrix_world @ bone.head) for bone in figure.pose.bones}
+    return {bone.name: figure.matrix_world @ bone.head for bone in figure.pose.bones}
 
 
-def _angle(first: FloatArray, second: FloatArray) -> float:
-    """Angle of two vectors [rad]."""
-    return float(np.arctan2(np.linalg.norm(np.cross(first, second)), first @ second))
-
-
-def _bend(places: dict[str, FloatArray], root: str, middle: str, end: str) -> float:
+def _bend(places: dict[str, Vector], root: str, middle: str, end: str) -> float:
     """How far a limb of two bones is from straight [rad]."""
-    return _angle(places[middle] - places[root], places[end] - places[middle])
-
-
-def _between(figure: Any, first: str, second: str) -> float:
-    """Angle of two bones' directions [rad]."""
-    bones = figure.pose.bones
-    return _angle(*(np.array(bones[name].vector) for name in (first, second)))
+    return (places[middle] - places[root]).angle(places[end] - places[middle])
 
 
 def _tilt(figure: Any, bone: str) -> float:
     """How far a bone leans against the rest pose [rad]."""
-    now = np.array(figure.pose.bones[bone].matrix.to_3x3())
-    rest = np.array(figure.data.bones[bone].matrix_local.to_3x3())
-    turn = now @ rest.T
-    return _angle(turn @ np.array([0.0, 0.0, 1.0]), np.array([0.0, 0.0, 1.0]))
+    turn = figure.pose.bones[bone].matrix.to_3x3() @ figure.data.bones[bone].matrix_local.to_3x3().inverted()
+    return (turn @ UP).angle(UP)
 
 
 def picture(label: str) -> Image.Image:
@@ -231,7 +207,7 @@ def main() -> int:
     options = arguments(
         "scripts/gallery", __doc__, only=("", "only poses whose name has this word")
     ).parse_args()
-    figures: list[Figure] = []
+    figures: list[SimpleNamespace] = []
     pictures: list[Image.Image] = []
     with add_on():
         for pose in POSES:
@@ -244,7 +220,3 @@ def main() -> int:
     sheet(pictures).save(folder / "gallery.jpg", quality=88)
     publish(options, "gallery", globals(), figures=figures)
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -51,8 +51,6 @@ TOLERANCES: Final[Mapping[str, Any]] = {
 """Of solves, [m] and [rad]: finer than what counts as reached."""
 
 OUTSIDE: Final = 1e-4  # How far beyond a limit a channel counts as outside [rad]
-SPINE_BENT: Final = 15.0
-"""Turn of the whole spine in a frame from which on its share is looked at in that frame [°]."""
 
 
 class Row:
@@ -62,7 +60,7 @@ class Row:
         self.recording, self.solved = recording, Solved(recording, **TOLERANCES)
         self.clip, self.source = recording.name.replace("|", " "), source
         self.few = from_few(recording)
-        solved, character = self.solved, recording.character
+        solved = self.solved
         reached = (solved.place.max(axis=1) <= REACHED_PLACE) & (solved.turn.max(axis=1) <= REACHED_TURN)
         self.frames, self.reached, self.missed = len(reached), int(reached.sum()), int((~reached).sum())
         """Frames, and those in which every target is met within `REACHED_PLACE` and `REACHED_TURN` or not."""
@@ -70,10 +68,6 @@ class Row:
         """Frames missed although a pose within the limits reaches all."""
         self.spine = spine_joints(recording)
         self.joints = len(self.spine)
-        arms = [limb for limb in character.limbs_of(LimbKind.ARM) if limb.side is not Side.CENTRE]
-        self.raised = [(limb, above_head(recording, limb)) for limb in arms]
-        """Arms, and the frames in which their hands are above the head."""
-        self.high = sum(int(frames.sum()) for _, frames in self.raised)
         self.ours = self.manner(solved.matrices, solved.steps)
         self.recorded = self.manner(recording.matrices, solved.recorded_steps)
         self.outside, self.violations = outside_limits(recording, solved)
@@ -93,23 +87,14 @@ class Row:
         """How a motion of joints with some matrices (F, n, 4, 4) is made, of turns (F - 1, k) [°].
 
         These are how many elbows and knees bend backwards, the share of the joint of the spine that turns
-        most, in all and in the worst frame, see `shares`, the mean elevation from rest of the collarbones of
-        arms with the hand above the head [°], and the largest turn of a joint in a frame (step) [°].
+        most, see `share_of`, and the largest turn of a joint in a frame (step) [°].
         """
         recording, character = self.recording, self.recording.character
         limbs = (*character.limbs_of(LimbKind.ARM), *character.limbs_of(LimbKind.LEG))
         bent = np.concatenate([bends(recording.skeleton, limb, matrices) for limb in limbs])
-        raised = [
-            elevation(recording, limb, matrices)[frames]
-            for limb, frames in self.raised
-            if Role.SHOULDER in limb.roles and frames.any()
-        ]
-        share, worst_share = shares(recording.skeleton, self.spine, matrices)
         return SimpleNamespace(
             backwards=int((bent < -BACKWARDS).sum()),
-            share=share,
-            worst_share=worst_share,
-            collar=float(np.concatenate(raised).mean()) if raised else float("nan"),
+            share=share_of(recording.skeleton, self.spine, matrices),
             step=float(steps.max()),
         )
 
@@ -231,21 +216,15 @@ def spine_joints(recording: Recording) -> list[int]:
     ]
 
 
-def shares(skeleton: Skeleton, spine: Sequence[int], matrices: FloatArray) -> tuple[float, float]:
-    """Largest over mean turn of the joints of a spine, over a clip and in the worst frame [1].
+def share_of(skeleton: Skeleton, spine: Sequence[int], matrices: FloatArray) -> float:
+    """Largest over mean turn of the joints of a spine, root mean squares over a clip [1].
 
-    Over the clip they are root mean squares; nan for one joint, or a spine that stays as at rest. The worst
-    frame is one of those in which the spine turns `SPINE_BENT` in all.
+    It is nan for one joint, or a spine that stays as at rest.
     """
-    if len(spine) < 2:
-        return float("nan"), float("nan")
-    turns = np.stack([_turn(skeleton, joint, matrices) for joint in spine], axis=1)  # (F, k) [°]
-    square = np.sqrt((turns**2).mean(axis=0))
-    if square.sum() < 1.0:
-        return float("nan"), float("nan")
-    much = turns.sum(axis=1) >= SPINE_BENT
-    worst = (turns.max(axis=1) / turns.mean(axis=1))[much].max() if much.any() else float("nan")
-    return float(square.max() / square.mean()), float(worst)
+    turns = [np.sqrt(np.square(_turn(skeleton, joint, matrices)).mean()) for joint in spine]  # [°]
+    if len(spine) < 2 or sum(turns) < 1.0:
+        return float("nan")
+    return float(max(turns) / np.mean(turns))
 
 
 def _turn(skeleton: Skeleton, joint: int, matrices: FloatArray) -> FloatArray:
@@ -260,35 +239,18 @@ def _turn(skeleton: Skeleton, joint: int, matrices: FloatArray) -> FloatArray:
 # Shoulders
 
 
-def _in_chest(recording: Recording, limb: Limb, matrices: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Vectors (F, 3) in space as they are with the chest at rest, (F, 3)."""
-    chest = int(recording.skeleton.parents[limb.joints[0]])
-    rest = recording.skeleton.armature_from_joint_rest[chest, :3, :3]
-    from_now = rest @ np.swapaxes(matrices[:, chest, :3, :3], -1, -2)
-    return np.einsum("fij,fj->fi", from_now, vectors)
-
-
-def above_head(recording: Recording, limb: Limb) -> BoolArray:
-    """Frames in which the recorded hand is above the head's joint, along the trunk's up, (F,)."""
-    head = recording.character.limbs_of(LimbKind.HEAD)[0].effector
-    matrices = recording.matrices
-    tip = limb.effector
-    way = _in_chest(recording, limb, matrices, matrices[:, tip, :3, 3] - matrices[:, head, :3, 3])
-    return way @ recording.character.figures[0].up > 0.0
-
-
 def elevation(recording: Recording, limb: Limb, matrices: FloatArray) -> FloatArray:
     """By how much the collarbone points further up than at rest, in the chest, (F,) [°]."""
     first, arm = limb.joints[0], limb.joints[limb.roles.index(Role.UPPER_ARM)]
-    up = recording.character.figures[0].up
-    rest = recording.skeleton.armature_from_joint_rest[:, :3, 3]
-    at_rest = rest[arm] - rest[first]
-    now = _in_chest(recording, limb, matrices, matrices[:, arm, :3, 3] - matrices[:, first, :3, 3])
-    return _angle_up(now, up) - float(_angle_up(at_rest[None], up)[0])
+    chest, up = int(recording.skeleton.parents[first]), recording.character.figures[0].up
+    rest = recording.skeleton.armature_from_joint_rest
+    now = matrices[:, arm, :3, 3] - matrices[:, first, :3, 3]
+    in_chest = now[:, None] @ matrices[:, chest, :3, :3] @ rest[chest, :3, :3].T
+    return _angle_up(in_chest[:, 0], up) - _angle_up(rest[arm, :3, 3] - rest[first, :3, 3], up)
 
 
 def _angle_up(vectors: FloatArray, up: FloatArray) -> FloatArray:
-    """Angle above the horizontal, (F,) [°]."""
+    """Angle of vectors (..., 3) above the horizontal [°]."""
     return np.degrees(np.arcsin(np.clip(vectors @ up / np.linalg.norm(vectors, axis=-1), -1.0, 1.0)))
 
 

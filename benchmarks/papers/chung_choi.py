@@ -16,11 +16,10 @@ from matplotlib.axes import Axes
 
 from benchmarks.drawing import COLOURS
 from benchmarks.page import stored
-from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.arrays import FloatArray, times
 from blender_ik_addon.core.methods.step_rules import pseudo_inverse, spring_inverse
 
 from .findings import Finding, Picture
-from .formulas import control_derivative, drift, lie_brackets, spring_forces
 from .linkages import Linkage
 
 STIFFNESS: Final = (1.0, 1.0, 1.0)
@@ -40,6 +39,8 @@ NEAR: Final = 0.35
 """How far a drift may be from the table's [°]: an Euler step of another precision moves it by tenths."""
 SPRING_DRIFT: Final = 0.13  # Largest drift with springs [°]: the largest of the table
 NEAR_BRACKET: Final = 0.005  # Half of the last digit that the table gives of a bracket
+DIFFERENCE_STEP: Final = 1e-3
+"""Of the differences in brackets [rad]: truncation about its fourth power, rounding about 1e-16 by it."""
 NO_BRACKET: Final = 1e-6  # A bracket that is none: the paper's own are up to 2.5e-7
 
 Control = Callable[[FloatArray], FloatArray]  # P (F, 3, 2) of angles (F, 3)
@@ -53,8 +54,10 @@ def arm() -> Linkage:
 def jacobian_and_hessian(linkage: Linkage, angles: FloatArray) -> tuple[FloatArray, FloatArray]:
     """J (F, 2, 3) and G (F, 3, 3) for the forces that bear the springs."""
     placed = linkage.at(angles)
-    forces = spring_forces(placed.stacked, np.array(STIFFNESS), angles - np.radians(FREE_ANGLES))
-    return placed.stacked, placed.hessian(forces[:, None, :])
+    J, away = placed.stacked, angles - np.radians(FREE_ANGLES)
+    # f = (JK⁻¹Jᵀ)⁻¹J(θ − θ₀)
+    forces = times(pseudo_inverse(J / STIFFNESS @ J.swapaxes(1, 2)), times(J, away))
+    return J, placed.hessian(forces[:, None, :])
 
 
 def springs(linkage: Linkage, angles: FloatArray) -> FloatArray:
@@ -81,15 +84,23 @@ def go_round(control: Control, *, cycles: int = CYCLES, steps: int = STEPS) -> F
     return np.array(ends)
 
 
+def drift(ends: FloatArray) -> FloatArray:
+    """Change of the angles since the start after each cycle, (cycles, 3 starts, 3) [rad]."""
+    return ends[1:] - ends[0]
+
+
 def bracket(control: Control, angles: FloatArray) -> float:
-    """The number det [P₁ P₂ [P₁, P₂]] at angles (3,)."""
+    """The number det [P₁ P₂ [P₁, P₂]] at angles (3,), [P₁, P₂] = (∂P₂/∂q) P₁ − (∂P₁/∂q) P₂.
 
-    def single(values: FloatArray) -> FloatArray:
-        return control(values[None])[0]
-
-    determinants = lie_brackets(single(angles), control_derivative(single, angles)).determinants
-    assert determinants is not None  # three joints and two rows
-    return float(determinants[0])
+    The control leads back to the same angles on every closed path where it is 0: the Lie-bracket condition.
+    The derivative is by central differences of the fourth order.
+    """
+    steps = DIFFERENCE_STEP * np.eye(3)
+    near, far = (control(angles + k * steps) - control(angles - k * steps) for k in (1.0, 2.0))
+    slope = (8.0 * near - far) / (12.0 * DIFFERENCE_STEP)  # (3 joints, 3, 2)
+    P = control(angles[None])[0]
+    lie = P[:, 0] @ slope[..., 1] - P[:, 1] @ slope[..., 0]
+    return float(np.linalg.det(np.column_stack([P, lie])))
 
 
 COARSE: Final = 10  # How much longer the steps are with which the origin of the springs' drift is looked for
@@ -124,7 +135,7 @@ class Cycles:
         column: int,
     ) -> None:
         control = partial(rule, arm())
-        self.drifts = np.degrees(drift(go_round(control), 1))
+        self.drifts = np.degrees(drift(go_round(control)))
         """After each cycle, (cycles, 3 starts, 3) [°]."""
         now, brackets = (
             self.drifts[-1],
@@ -144,7 +155,7 @@ class Cycles:
 def findings() -> Iterator[Finding]:
     """Table 1."""
     held, free = Cycles(springs, TABLE.springs, 0), Cycles(plain, TABLE.plain, 1)
-    coarse = drift(go_round(partial(springs, arm()), cycles=1, steps=STEPS // COARSE), 1)
+    coarse = drift(go_round(partial(springs, arm()), cycles=1, steps=STEPS // COARSE))
     growth = float(np.degrees(np.abs(coarse).max()) / np.abs(held.drifts[0]).max())
     (least, along), wrong = stability(arm()), wrong_differences()
 

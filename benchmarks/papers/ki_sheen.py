@@ -9,10 +9,11 @@ are any.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from math import pi, radians
 from types import SimpleNamespace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -29,14 +30,7 @@ from blender_ik_addon.core.methods.step_rules import (
 from blender_ik_addon.core.solve.paths import target_path
 
 from .findings import HAIR, Finding, Picture
-from .formulas import (
-    damped_condition_number,
-    prioritized_inverse,
-    residual_bounds,
-    singular_values,
-    three_effector_inverse,
-    two_effector_inverse,
-)
+from .formulas import prioritized_inverse, three_effector_inverse, two_effector_inverse
 from .linkages import Linkage, PlacedLinkage, Rule, Walk, follow
 
 # ---------------------------------------------------------------- linkages and poses
@@ -320,6 +314,16 @@ def stretched(rule: Rule, directions: Sequence[float] = REACHING, beside: FloatA
     return follow(linkage, start + beside, both, rule)
 
 
+def condition_number(s: Any, c: float) -> Any:
+    """Of (JᵀJ + c²I) dq = Jᵀe, from the largest singular value of J [Lemma 7.1]."""
+    return (s**2 + c**2) / c**2
+
+
+def part_left(s: Any, c: float) -> Any:
+    """Of e by a damped step along a singular vector; in all between those of s₁ and s_m [Lemma 7.2]."""
+    return c**2 / (s**2 + c**2)
+
+
 class DampedRun:
     """Figures 11 to 14: what one damping does."""
 
@@ -329,8 +333,8 @@ class DampedRun:
         errors = (self.walked.targets - self.walked.placed.tips[:-1]).reshape(len(jacobians), -1)
         left = errors - np.einsum("smn,sn->sm", jacobians, np.diff(self.walked.angles, axis=0))
         parts = np.linalg.norm(left, axis=1) / np.linalg.norm(errors, axis=1)  # |e − J dq| / |e| of each step
-        singular = singular_values(jacobians)  # (S, 4)
-        lower, upper = residual_bounds(singular, c)
+        singular = np.linalg.svd(jacobians, compute_uv=False)  # (S, 4)
+        lower, upper = part_left(singular[:, 0], c), part_left(singular[:, -1], c)
         self.within = bool(((parts >= lower - ROUNDING) & (parts <= upper + ROUNDING)).all())
         """Whether each step keeps to Lemma 7.2."""
         worst = int(singular[:, -1].argmin())
@@ -338,7 +342,7 @@ class DampedRun:
         """The singular values s₁ and s₄ at the step with the smallest s₄."""
         self.lower, self.left, self.upper = lower[worst], parts[worst], upper[worst]
         """What is left of the error there, between its bounds [1]."""
-        self.condition = float(damped_condition_number(singular[worst], c))
+        self.condition = float(condition_number(self.largest, c))
         self.misses = self.walked.distances[:, 1]
         """Of P6, (S,)."""
         self.mean, self.turn = float(self.misses.mean()), float(self.walked.steps.max())
@@ -355,22 +359,15 @@ def table_finding() -> Finding:
     """Table 1, from the singular values in the captions."""
     rows: list[SimpleNamespace] = []
     for _, c, s1, s4, *printed in PRINTED:
-
-        def condition_of(s: float, c: float = c) -> float:
-            return float(damped_condition_number([s], c))
-
-        def bound_of(s: float, c: float = c) -> float:
-            return float(residual_bounds([s], c)[0])
-
         for what, function, argument, (value, unit) in zip(
             ("condition number", "lower bound", "upper bound"),
-            (condition_of, bound_of, bound_of),
+            (condition_number, part_left, part_left),
             (s1, s1, s4),
             printed,
             strict=True,
         ):
-            agree = agrees(function, argument, value, unit)
-            ours = function(argument)
+            own = partial(function, c=c)
+            agree, ours = agrees(own, argument, value, unit), own(argument)
             rows.append(SimpleNamespace(c=c, what=what, s=argument, printed=value, ours=ours, agree=agree))
     return Finding(
         title="Table 1: condition numbers and bounds of the residual",
