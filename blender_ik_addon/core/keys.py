@@ -46,13 +46,7 @@ import numpy.typing as npt
 from .arrays import BoolArray, FloatArray, IntArray, check_number, freeze, frozen
 from .errors import IKError
 from .model.kinematics import joint_matrices
-from .model.rotation import (
-    EULER_ORDERS,
-    matrix_from_euler,
-    matrix_from_quat,
-    quat_from_axis_angle,
-    rotation_angle,
-)
+from .model.rotation import matrix_from_euler, matrix_in_mode, rotation_angle
 from .model.skeleton import Pose, Skeleton
 
 BISECTIONS = 60
@@ -197,8 +191,8 @@ class JointCurves:
     def matrices(self, values: FloatArray) -> FloatArray:
         """Rotations (2 F - 1, 3, 3) that play, for components (2 F - 1, k) of the curves."""
         if self.below is None or not self.multiplies or self.mode != "QUATERNION":
-            return _matrices(self.mode, self.played(values))
-        return _matrices(self.mode, self.below) @ _matrices(self.mode, values)
+            return matrix_in_mode(self.mode, self.played(values))
+        return matrix_in_mode(self.mode, self.below) @ matrix_in_mode(self.mode, values)
 
     def played(self, values: FloatArray) -> FloatArray:
         """Components that play, (2 F - 1, k), where they are not multiplied."""
@@ -386,15 +380,6 @@ class _World:
         some = self.select(rows, rows // 2)
         largest = _sensitivities(some.derivatives(some.placed(some.values))).max(axis=0)
         return np.ptp(self.values, axis=0) * largest <= CONSTANT
-
-
-def _matrices(mode: str, values: FloatArray) -> FloatArray:
-    """Rotations (..., 3, 3) of a bone, by its values in a rotation mode."""
-    if mode == "QUATERNION":
-        return matrix_from_quat(values)
-    if mode == "AXIS_ANGLE":
-        return matrix_from_quat(quat_from_axis_angle(values[..., 1:], values[..., 0]))
-    return matrix_from_euler(values, EULER_ORDERS.index(mode))
 
 
 def _sensitivities(derivatives: FloatArray) -> FloatArray:

@@ -371,6 +371,23 @@ def test_no_rotation_has_blenders_axis() -> None:
     assert_array_equal(rotation.quat_from_axis_angle(np.zeros(3), 2.0), [1.0, 0.0, 0.0, 0.0])
 
 
+@pytest.mark.parametrize("mode", [*EULER_ORDERS, "QUATERNION", "AXIS_ANGLE"])
+def test_channels_of_a_mode_turn_as_the_mode_says(mode: str, rng: np.random.Generator) -> None:
+    values = rng.normal(size=(5, 2, 3 if mode in EULER_ORDERS else 4))
+    if mode == "QUATERNION":
+        wanted = rotation.matrix_from_quat(values)
+    elif mode == "AXIS_ANGLE":
+        wanted = rotation.matrix_from_quat(rotation.quat_from_axis_angle(values[..., 1:], values[..., 0]))
+    else:
+        wanted = rotation.matrix_from_euler(values, order_index(mode))
+    assert_array_equal(rotation.matrix_in_mode(mode, values), wanted)
+
+
+def test_channels_of_zero_turn_as_they_do_in_blender() -> None:
+    assert_allclose(rotation.matrix_in_mode("QUATERNION", np.zeros(4)), np.diag([1.0, -1.0, -1.0]))
+    assert_array_equal(rotation.matrix_in_mode("AXIS_ANGLE", [2.0, 0.0, 0.0, 0.0]), np.eye(3))
+
+
 def test_signs_of_quats_become_continuous(rng: np.random.Generator) -> None:
     steps = np.cumsum(rng.uniform(-0.4, 0.4, (80, 5, 3)), axis=0)
     smooth = rotation.quat_from_rotvec(steps)

@@ -12,12 +12,11 @@ import pytest
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.core.model.kinematics import forward_kinematics
-from blender_ik_addon.core.model.rotation import EULER_ORDERS, euler_from_matrix_near
+from blender_ik_addon.core.model.rotation import EULER_ORDERS, euler_from_matrix_near, matrix_in_mode
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature import limits
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import evaluated_matrices, read_pose
-from blender_ik_addon.scene.armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat
 
 from . import actions, builders
 
@@ -76,8 +75,7 @@ def curve_angles(armature: bpy.types.Object, name: str, frames: FloatArray, near
         return values
     skeleton = read_armature(armature).skeleton
     order = int(skeleton.orders[skeleton.index(name)])
-    to_matrix = matrix_from_bone_quat if mode == 'QUATERNION' else matrix_from_bone_axis_angle
-    return euler_from_matrix_near(to_matrix(values), order, near)
+    return euler_from_matrix_near(matrix_in_mode(mode, values), order, near)
 
 
 MODES = (*EULER_ORDERS, 'QUATERNION', 'AXIS_ANGLE')

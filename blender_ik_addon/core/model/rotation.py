@@ -476,6 +476,22 @@ def axis_angle_from_quat(quat: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     return axis, 2.0 * np.arctan2(sine[..., 0], quat[..., 0])
 
 
+def matrix_in_mode(mode: str, values: npt.ArrayLike) -> FloatArray:
+    """Return the rotation matrices (..., 3, 3) that the channels of one of Blender's rotation modes mean.
+
+    Args:
+        mode: An Euler order, 'QUATERNION' or 'AXIS_ANGLE'.
+        values: (..., 3) angles; (..., 4) quaternions, of which zero is pi about x, as in Blender; or (..., 4)
+            angles and axes.
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if mode == 'AXIS_ANGLE':
+        return matrix_from_quat(quat_from_axis_angle(values[..., 1:], values[..., 0]))
+    if mode != 'QUATERNION':
+        return matrix_from_euler(values, order_index(mode))
+    return matrix_from_quat(np.where(values.any(-1, keepdims=True), values, [0.0, 1.0, 0.0, 0.0]))
+
+
 def continuous_quats(quats: npt.ArrayLike, reference: npt.ArrayLike | None = None) -> FloatArray:
     """Return the quaternions (F, ..., 4) with each frame's sign nearest to the frame before (axis 0).
 

@@ -18,6 +18,7 @@ from ...core.character.role_edits import RoleRow, revised, rows_of
 from ...core.character.roles import Character, Hints, Role, Side, recognise
 from ...core.messages import Message, listed
 from ...core.model.skeleton import Skeleton
+from ..kinds.frame_data import orthogonal
 from ..properties.joint_properties import SIDES
 from ..properties.naming import note_name
 from ..properties.overrides import refilled
@@ -156,7 +157,7 @@ class Symmetry:
     def rest(self, bone: str) -> FloatArray:
         """Rest rotation in armature space, (3, 3)."""
         # Stored in single precision: to be undone exactly its transpose must be its inverse.
-        return rotation_in(self.skeleton.armature_from_joint_rest[self.skeleton.index(bone)])
+        return orthogonal(self.skeleton.armature_from_joint_rest[self.skeleton.index(bone)])
 
     def turn(self, bone: str) -> FloatArray:
         """Vectors of a bone as vectors of its counterpart, (3, 3), a reflection: R'ᵀ S R."""
@@ -189,10 +190,3 @@ def _side(skeleton: Skeleton, character: Character, name: str, other: Mapping[st
     places = skeleton.armature_from_joint_rest[:, :3, 3]
     across = float((places[skeleton.index(name)] - places[skeleton.index(other[name])]) @ left)
     return Side.LEFT if across > 0.0 else Side.RIGHT
-
-
-def rotation_in(matrix: FloatArray) -> FloatArray:
-    """Return the rotations nearest to those in matrices (..., 4, 4) without their scale, (..., 3, 3)."""
-    linear = np.asarray(matrix[..., :3, :3], dtype=np.float64)
-    u, _, vt = np.linalg.svd(linear / np.linalg.norm(linear, axis=-2, keepdims=True))
-    return u @ vt

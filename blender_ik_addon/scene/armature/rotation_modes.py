@@ -22,10 +22,10 @@ from ...core.model.rotation import (
     continuous_quats,
     euler_from_matrix,
     matrix_from_euler,
-    matrix_from_quat,
-    quat_from_axis_angle,
+    matrix_in_mode,
     quat_from_matrix,
 )
+from ..animation.fcurves import rotation_channel
 
 COMFORTABLE_MIDDLE: Final = float(np.radians(60.0))
 """Middle Euler angle [rad] up to which the bone's own axis stays in the middle of the chosen order."""
@@ -41,24 +41,10 @@ SIDE: Final = (1.0, 2.0, 4.0)
 edge."""
 
 
-def matrix_from_bone_quat(quat: FloatArray) -> FloatArray:
-    """Return rotations (..., 3, 3) of quaternions of any length; zero is pi about x, as in Blender."""
-    nowhere = ~quat.any(-1, keepdims=True)
-    return matrix_from_quat(np.where(nowhere, [0.0, 1.0, 0.0, 0.0], quat))
-
-
-def matrix_from_bone_axis_angle(axis_angle: FloatArray) -> FloatArray:
-    """Return rotations (..., 3, 3) of angle and axis (..., 4); no axis is no rotation, as in Blender."""
-    nowhere = ~axis_angle[..., 1:].any(-1, keepdims=True)
-    axis = np.where(nowhere, OWN_AXIS, axis_angle[..., 1:])
-    angle = np.where(np.squeeze(nowhere, axis=-1), 0.0, axis_angle[..., 0])
-    return matrix_from_quat(quat_from_axis_angle(axis, angle))
-
-
 def matrices_of(modes: Sequence[str], quats: FloatArray, axis_angles: FloatArray) -> FloatArray:
     """Return rotations (k, 3, 3) of bones in quaternion or axis-angle mode, by (k, 4) values for both."""
     in_quats = (np.array(modes) == 'QUATERNION')[:, None, None]
-    return np.where(in_quats, matrix_from_bone_quat(quats), matrix_from_bone_axis_angle(axis_angles))
+    return np.where(in_quats, matrix_in_mode('QUATERNION', quats), matrix_in_mode('AXIS_ANGLE', axis_angles))
 
 
 def far_orders(rotations: FloatArray) -> IntArray:
@@ -180,6 +166,22 @@ def rotations_in(mode: str, matrices: FloatArray, present: FloatArray | None = N
     loose = np.ones((1, 3), dtype=np.bool_)
     near = None if present is None else [present]
     return bone_rotations([mode], np.array([order]), angles, movable=loose, present=near)[0]
+
+
+def rotation_of(owner: Any) -> FloatArray:
+    """Return the rotation of an object or a bone by its own channels, (3, 3)."""
+    mode = owner.rotation_mode
+    return matrix_in_mode(mode, getattr(owner, rotation_channel(mode)[0]))
+
+
+def set_rotation(owner: Any, turn: FloatArray, near: Sequence[float] | None = None) -> None:
+    """Write a rotation (3, 3) into the own channels of an object or a bone.
+
+    Of its representations that is written which is nearest to `near`, or to what is there.
+    """
+    name = rotation_channel(owner.rotation_mode)[0]
+    present = np.array(near or getattr(owner, name), dtype=np.float64)
+    setattr(owner, name, rotations_in(owner.rotation_mode, turn[None], present)[0].tolist())
 
 
 def _continuous_angles(

@@ -30,7 +30,7 @@ from ...core.amounts import number_of_bones, number_of_effectors, number_of_targ
 from ...core.arrays import FloatArray
 from ...core.errors import IKError, check_known
 from ...core.messages import Joined, Message, counted, listed, sentences
-from ...core.model.rotation import EULER_ORDERS, quat_from_matrix, skew
+from ...core.model.rotation import EULER_ORDERS, matrix_in_mode, quat_from_matrix, skew
 from ..animation.fcurves import (
     POINTS,
     ROTATION_CHANNELS,
@@ -51,20 +51,18 @@ from ..animation.fcurves import (
 from ..armature.armature import check_armature
 from ..armature.limits import joint_entries, limits_of, store_limits, turned_limits
 from ..armature.poses import note_posed
-from ..armature.role_table import Symmetry, rotation_in
-from ..armature.rotation_modes import rotations_in
+from ..armature.role_table import Symmetry
+from ..armature.rotation_modes import rotation_of, rotations_in, set_rotation
 from ..effectors.effectors import check_present, label_of, target_of
 from ..effectors.entries import add_effector
 from ..effectors.transforms import (
     depth,
     put,
     rides,
-    rotation_of,
-    rotations_of,
-    set_rotation,
     world_from_basis,
     world_matrix,
 )
+from ..kinds.frame_data import orthogonal
 from ..kinds.kinds import AXES
 from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
 from ..properties.settings import effector_path, settings_of
@@ -292,7 +290,7 @@ def _mirror_pose(armature_object: Object, body: Symmetry) -> tuple[str, ...]:
         target = pose.bones[bone]
         target.location, target.scale = location.tolist(), scale
         mode = target.rotation_mode
-        if near is not None and np.abs(rotations_of(near[None], mode)[0] - rotation).max() < SAME:
+        if near is not None and np.abs(matrix_in_mode(mode, near) - rotation).max() < SAME:
             setattr(target, rotation_channel(mode)[0], near.tolist())
         else:
             set_rotation(target, rotation, None if near is None else near.tolist())
@@ -484,7 +482,7 @@ def mirror_images(armature_object: Object, images: Sequence[Image], notes: list[
                 Message("the keys of target {target!r} stay as they are: {why}", target=target.name, why=why)
             )
         there = image.mirror @ image.world
-        put(target, there[:3, 3], rotation_in(image.mirror) @ rotation_in(image.world) @ image.after)
+        put(target, there[:3, 3], orthogonal(image.mirror) @ orthogonal(image.world) @ image.after)
         if not why and _write(image):
             notes.append(
                 Message(
@@ -521,7 +519,7 @@ def _write(image: Image) -> bool:
     curves, mixed = image.keys["location"].affine(change[:3, :3], change[:3, 3])
     write_keys_of(target, "location", curves)
     # One by one: scales of parents that are uneven turn nothing.
-    before = np.linalg.multi_dot([rotation_in(step) for step in steps])
+    before = np.linalg.multi_dot([orthogonal(step) for step in steps])
     turned, resampled = _turned(image, _snapped(before), _snapped(image.after))
     for path, count in ROTATION_CHANNELS.values():
         own = path == ROTATION_CHANNELS[target.rotation_mode][0]
@@ -549,7 +547,7 @@ def _turned(image: Image, before: FloatArray, after: FloatArray) -> tuple[Curves
             return own.affine(np.diag(np.linalg.det(before) * signs), np.zeros(3))
 
     def change(samples: FloatArray) -> FloatArray:
-        matrices = before @ rotations_of(samples, source_mode) @ after
+        matrices = before @ matrix_in_mode(source_mode, samples) @ after
         return rotations_in(mode, matrices, np.array(getattr(target, path)) if mode in EULER_ORDERS else None)
 
     return own.sampled(change), True

@@ -10,13 +10,12 @@ from bpy.types import Object
 
 from ...core.arrays import FloatArray
 from ...core.character.preferences import natural_pose
-from ...core.model.rotation import euler_from_matrix_near, nearest_euler
+from ...core.model.rotation import euler_from_matrix_near, matrix_in_mode, nearest_euler
 from ..animation.fcurves import bone_path, key_frames, own_curves, rotation_channel, sample_channels
 from ..armature.armature import read_armature
 from ..armature.limits import BoneLimits, joint_entries, limits_of, own_limits, store_limits
 from ..armature.poses import read_pose, write_pose
 from ..armature.role_table import read_character
-from ..effectors.transforms import rotations_of
 
 WITHIN: Final = 1e-3
 """How far inside its limits [rad] a pose is to which they were widened."""
@@ -110,7 +109,7 @@ def widen_to_action(armature_object: Object, bones: Iterable[str]) -> tuple[str,
         if not len(frames):
             continue
         own, order = limits_of(bone, entries[name]), int(skeleton.orders[skeleton.index(name)])
-        turns = rotations_of(sample_channels(armature_object, channels, frames), bone.rotation_mode)
+        turns = matrix_in_mode(bone.rotation_mode, sample_channels(armature_object, channels, frames))
         angles = euler_from_matrix_near(turns, order, _middle(own))
         lower, upper = angles.min(axis=0) - WITHIN, angles.max(axis=0) + WITHIN
         if (lower < own.lower - WITHIN).any() or (upper > own.upper + WITHIN).any():

@@ -22,14 +22,12 @@ from ...core import IKError, ReachPoint, Task
 from ...core.amounts import number_of_targets
 from ...core.arrays import FloatArray
 from ...core.messages import Message, sentences
-from ...core.model.rotation import EULER_ORDERS, matrix_from_euler, order_index
 from ...core.tasks.frames import ReachCarried
 from ..animation.dependence import place_depends_on
-from ..animation.fcurves import is_moved, rotation_channel
+from ..animation.fcurves import is_moved
 from ..armature.armature import check_armature
-from ..armature.role_table import rotation_in
-from ..armature.rotation_modes import matrix_from_bone_axis_angle, matrix_from_bone_quat, rotations_in
-from ..kinds.frame_data import NO_SCALE, orientations, points_of
+from ..armature.rotation_modes import rotation_of, set_rotation
+from ..kinds.frame_data import NO_SCALE, orientations, orthogonal, points_of
 from ..kinds.kinds import Effector, asked_of
 from ..properties.settings import settings_of
 from .effectors import all_targets, targets_of
@@ -79,34 +77,9 @@ def rides(obj: Any, carrier: Any) -> bool:
 def put(target: Any, place: FloatArray, turn: FloatArray) -> None:
     """Move an object by its own channels, not by way of its matrix, whose angles are rounded."""
     above = world_from_basis(target)
-    linear = rotation_in(above)
+    linear = orthogonal(above)
     target.location = np.linalg.solve(above[:3, :3], place - above[:3, 3]).tolist()
     set_rotation(target, linear.T @ turn)
-
-
-def rotations_of(values: FloatArray, mode: str) -> FloatArray:
-    """Return the rotations that channels of some rotation mode mean, (F, k) -> (F, 3, 3)."""
-    if mode in EULER_ORDERS:
-        return matrix_from_euler(values, order_index(mode))
-    if mode == 'AXIS_ANGLE':
-        return matrix_from_bone_axis_angle(values)
-    return matrix_from_bone_quat(values)
-
-
-def rotation_of(owner: Any) -> FloatArray:
-    """Return the rotation of an object or a bone by its own channels, (3, 3)."""
-    mode = owner.rotation_mode
-    return rotations_of(np.array([getattr(owner, rotation_channel(mode)[0])]), mode)[0]
-
-
-def set_rotation(owner: Any, turn: FloatArray, near: Sequence[float] | None = None) -> None:
-    """Write a rotation (3, 3) into the own channels of an object or a bone.
-
-    Of its representations that is written which is nearest to `near`, or to what is there.
-    """
-    name = rotation_channel(owner.rotation_mode)[0]
-    present = np.array(near or getattr(owner, name), dtype=np.float64)
-    setattr(owner, name, rotations_in(owner.rotation_mode, turn[None], present)[0].tolist())
 
 
 # Targets that go with the armature object

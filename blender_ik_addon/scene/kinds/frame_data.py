@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from ...core import Pose, Skeleton, forward_kinematics
-from ...core.arrays import FloatArray
+from ...core.arrays import FloatArray, dots, lengths, times
 from ...core.model.rotation import matrix_from_rotvec, rotvec_from_matrix
 
 NO_SCALE: Final = 1e-12
@@ -143,24 +143,26 @@ def orientations(matrices: FloatArray) -> FloatArray:
     has no length, or one that is not a number.
     """
     linear = matrices[..., :3, :3]
-    lengths = np.linalg.norm(linear, axis=-2, keepdims=True)
-    flat = ~((lengths > NO_SCALE) & np.isfinite(lengths)).all((-2, -1))[..., None, None]
-    unit = np.where(flat, np.eye(3), linear) / np.where(flat, 1.0, lengths)
-    unit *= np.where(np.linalg.det(unit) < 0.0, -1.0, 1.0)[..., None, None]
-    # The nearest rotation: of a sheared matrix no axis is more right than another.
-    u, _, vt = np.linalg.svd(unit)
-    return np.where(flat, np.nan, u @ vt)
+    columns = np.linalg.norm(linear, axis=-2)
+    flat = ~((columns > NO_SCALE) & np.isfinite(columns)).all(-1)[..., None, None]
+    found = orthogonal(np.where(flat, np.eye(3), linear))
+    return np.where(flat, np.nan, found * np.where(np.linalg.det(found) < 0.0, -1.0, 1.0)[..., None, None])
+
+
+def orthogonal(matrices: FloatArray) -> FloatArray:
+    """Return rotations without scale and shear, mirrored where matrices are, (..., 4, 4) -> (..., 3, 3).
+
+    The nearest ones: of a sheared matrix no axis is more right than another.
+    """
+    linear = matrices[..., :3, :3]
+    u, _, vt = np.linalg.svd(linear / np.linalg.norm(linear, axis=-2, keepdims=True))
+    return u @ vt
 
 
 def points_of(matrices: FloatArray, points: Sequence[float] | FloatArray) -> FloatArray:
     """Points (..., 3) of bones with matrices (..., 4, 4) in the space of these."""
     local = np.asarray(points, dtype=np.float64)
-    return (matrices[..., :3, :3] @ local[..., None])[..., 0] + matrices[..., :3, 3]
-
-
-def size(vectors: FloatArray) -> FloatArray:
-    """Lengths of vectors, (..., 3) -> (...)."""
-    return np.sqrt(np.einsum("...x,...x->...", vectors, vectors))
+    return times(matrices[..., :3, :3], local) + matrices[..., :3, 3]
 
 
 def mixed(start: FloatArray, end: FloatArray, part: FloatArray) -> FloatArray:
@@ -187,24 +189,24 @@ def swung(start: FloatArray, end: FloatArray, part: FloatArray) -> FloatArray:
     axis = np.cross(start, end)
     # Of opposite directions any axis across will do: that across the coordinate axis they are furthest from.
     spare = np.cross(start, np.eye(3)[np.abs(start).argmin(axis=1)])
-    axis = np.where((size(axis) <= PARALLEL * size(start) * size(end))[:, None], spare, axis)
-    length = size(axis)[:, None]
+    axis = np.where((lengths(axis) <= PARALLEL * lengths(start) * lengths(end))[:, None], spare, axis)
+    length = lengths(axis)[:, None]
     axis = axis / np.where(length > 0.0, length, 1.0)
     back = matrix_from_rotvec(axis * angle * (part - 1.0))
-    return np.where(part == 1.0, end, (back @ end[..., None])[..., 0])
+    return np.where(part == 1.0, end, times(back, end))
 
 
 def angle_between(first: FloatArray, second: FloatArray) -> FloatArray:
     """Angles between vectors, (..., 3) -> (...) [rad]; 0 where one has no direction."""
-    angle = np.arctan2(size(np.cross(first, second)), np.einsum("...x,...x->...", first, second))
-    return np.where((size(first) > NOWHERE) & (size(second) > NOWHERE), angle, 0.0)
+    angle = np.arctan2(lengths(np.cross(first, second)), dots(first, second))
+    return np.where((lengths(first) > NOWHERE) & (lengths(second) > NOWHERE), angle, 0.0)
 
 
 def across(vectors: FloatArray, along: FloatArray) -> FloatArray:
     """The parts of vectors (..., 3) that are across others."""
-    length = size(along)[..., None]
+    length = lengths(along)[..., None]
     axis = along / np.where(length > NOWHERE, length, 1.0)
-    return vectors - np.einsum("...x,...x->...", vectors, axis)[..., None] * axis
+    return vectors - dots(vectors, axis)[..., None] * axis
 
 
 def normals(matrices: FloatArray) -> FloatArray:
@@ -214,8 +216,10 @@ def normals(matrices: FloatArray) -> FloatArray:
     """
     x, y, z = (matrices[..., :3, axis] for axis in range(3))
     normal = np.cross(x, y)
-    length = size(normal)
-    flat = (size(x) <= NO_SCALE) | (size(y) <= NO_SCALE) | (length <= NO_SCALE * size(x) * size(y))
+    length = lengths(normal)
+    flat = (
+        (lengths(x) <= NO_SCALE) | (lengths(y) <= NO_SCALE) | (length <= NO_SCALE * lengths(x) * lengths(y))
+    )
     normal = normal / np.where(flat, 1.0, length)[..., None]
-    side = np.where(np.einsum("...x,...x->...", normal, z) < 0.0, -1.0, 1.0)
+    side = np.where(dots(normal, z) < 0.0, -1.0, 1.0)
     return np.where(flat[..., None], np.nan, normal * side[..., None])

@@ -34,7 +34,7 @@ from ...core import (
     StayNear,
     Task,
 )
-from ...core.arrays import FloatArray
+from ...core.arrays import FloatArray, lengths
 from ...core.character import Sole
 from ...core.messages import Joined, Message
 from ...core.model.rotation import (
@@ -55,7 +55,6 @@ from .frame_data import (
     normals,
     orientations,
     points_of,
-    size,
     swung,
     turned,
 )
@@ -469,7 +468,7 @@ class Both(Goal):
         effector = self.effector
         distances = angles = None
         if self.position:
-            distances = size((self.point(now) - self.place) * effector.position_axes)
+            distances = lengths((self.point(now) - self.place) * effector.position_axes)
         if self.orientation:
             angles = _turn_between(self.rotation, now.bone(effector.bone), effector.orientation_axes)
         if angles is not None and effector.toe_bone:
@@ -498,7 +497,7 @@ def _turn_between(wanted: FloatArray, matrices: FloatArray, axes: Sequence[bool]
     turns = np.swapaxes(wanted, -1, -2) @ orientations(matrices)
     known = np.logical_and.reduce(np.isfinite(turns), axis=(-2, -1))
     vectors = rotvec_from_matrix(np.where(known[..., None, None], turns, np.eye(3)))
-    return np.where(known, size(vectors * np.asarray(axes)), np.inf)
+    return np.where(known, lengths(vectors * np.asarray(axes)), np.inf)
 
 
 class Position(Both):
@@ -561,7 +560,7 @@ class Aim(_Towards):
         """Angle between ray and target; inf where the bone has no such axis."""
         rays = self._rays(now)
         angles = angle_between(rays, self.place - self.point(now))
-        return None, np.where(size(rays) > NO_SCALE, angles, np.inf)
+        return None, np.where(lengths(rays) > NO_SCALE, angles, np.inf)
 
     @classmethod
     def read(cls, label: str, entry: Any) -> dict[str, Any]:
@@ -612,7 +611,7 @@ class Pole(_Towards):
         rest = now.skeleton.armature_from_joint_rest[:, :3, 3]
         joints = [now.skeleton.index(name) for name in self._limb[:2]]
         length = np.linalg.norm(np.subtract(*rest[joints])) * now.scale
-        bent = size(bend) / np.sqrt(size(bend) ** 2 + (STRAIGHT * length) ** 2)
+        bent = lengths(bend) / np.sqrt(lengths(bend) ** 2 + (STRAIGHT * length) ** 2)
         return None, 2.0 * np.arcsin(bent * np.sin(0.5 * angle_between(bend, towards)))
 
     @classmethod
@@ -689,9 +688,9 @@ class Pole(_Towards):
             own @ own_rest.T @ across(then[1] - then[0], then[2] - then[0]),
             across(own[:, 2], now[2] - now[0]),
         ):
-            if size(bend) > BENT * length:
+            if lengths(bend) > BENT * length:
                 break
-        return now[1] + bend / size(bend) * length
+        return now[1] + bend / lengths(bend) * length
 
 
 def _child_at_tail(armature_object: Any, middle: Any) -> Any:
@@ -801,7 +800,7 @@ class Distance(Goal):
         self.length = np.maximum(self.length, 0.0)
         if not self.whole:
             start = self.frames.start
-            self.length = mixed(size(self.point(start) - self._from(start)), self.length, self.part[:, 0])
+            self.length = mixed(lengths(self.point(start) - self._from(start)), self.length, self.part[:, 0])
 
     def _from(self, frames: FrameData) -> FloatArray:
         """From where the distance is measured, (F, 3) [m]."""
@@ -818,14 +817,14 @@ class Distance(Goal):
 
     def errors(self, now: FrameData) -> Errors:
         """How much too far or too near."""
-        return np.abs(size(self.point(now) - self._from(now)) - self.length), None
+        return np.abs(lengths(self.point(now) - self._from(now)) - self.length), None
 
     def leads_to(self, here: FloatArray) -> FloatArray | None:
         """To the distance from the target, straight away from it or towards it; along X where it is there."""
         if self.effector.other_bone:
             return None
         place = self.targets[0, 0, :3, 3]
-        far = float(size(here - place))
+        far = float(lengths(here - place))
         away = (here - place) / far if far > 0.0 else np.array([1.0, 0.0, 0.0])
         return place + away * float(self.length[0])
 
@@ -916,7 +915,7 @@ class OverSupport(Goal):
 
     def errors(self, now: FrameData) -> Errors:
         """Distance of the centre of mass along the ground."""
-        return size((now.centre - self.place) * self._axes), None
+        return lengths((now.centre - self.place) * self._axes), None
 
     @classmethod
     def target_use(cls, entry: Any) -> str:
@@ -993,7 +992,7 @@ class Stay(Goal):
         located, turning = counted[:, :3], counted[:, 3:]
         is_now, then = now.pose.channels[:, joints], self.channels[:, joints]
         away = np.where(located, (is_now - then)[..., :3], 0.0)
-        distances = size(away).max(axis=1, initial=0.0) * now.scale
+        distances = lengths(away).max(axis=1, initial=0.0) * now.scale
         orders = now.skeleton.orders[joints]
         rotation, wanted = (matrix_from_euler(channels[..., 3:], orders) for channels in (is_now, then))
         # A bone that turns freely is off by an angle; one with an axis that does not count, by those that do.

@@ -27,6 +27,7 @@ from ...core.amounts import length_text
 from ...core.arrays import BoolArray, FloatArray
 from ...core.character import Limb, LimbKind
 from ...core.messages import Joined, Message, counted, in_a_row, sentences
+from ...core.model.rotation import matrix_in_mode
 from ...core.motion import FOOT, HAND, LEGS, Track, leg_length, locked, spans, toe_point
 from ...core.motion import find_contacts as contacts_of
 from ..animation.fcurves import (
@@ -46,12 +47,12 @@ from ..animation.fcurves import (
 )
 from ..armature.armature import read_armature
 from ..armature.restoring import made_removed_on_error, played_restored, show_keys
-from ..armature.role_table import read_character, rotation_in
+from ..armature.role_table import read_character
 from ..bake.frames import CONTACTS, checked_frames
 from ..effectors.effectors import check_present, label_of
-from ..effectors.transforms import rotations_of, world_from_basis
+from ..effectors.transforms import world_from_basis
 from ..jobs import Job
-from ..kinds.frame_data import points_of
+from ..kinds.frame_data import orthogonal, points_of
 from ..live.following import held
 from ..properties.settings import effector_path, settings_of
 from ..rig.keying import GROUP
@@ -377,7 +378,7 @@ class _Paths:
             own = np.concatenate([getattr(entry.target, path) for path in _paths_of(entry.target)])
             if entry.contact_object is not None:
                 carrier = np.array(entry.contact_object.evaluated_get(depsgraph).matrix_world)
-                carrier[:3, :3] = rotation_in(carrier)
+                carrier[:3, :3] = orthogonal(carrier)
             above = world_from_basis(entry.target)
             if not all(np.isfinite(array).all() for array in (own, carrier, above)):
                 raise IKError(
@@ -411,8 +412,8 @@ class _Paths:
         target: Any = settings_of(armature_object).effectors[row].target
         above, back = np.stack(self._above[row]), np.linalg.inv(np.stack(self._carrier[row]))
         places = points_of(back @ above, values[:, :3])
-        turns = rotations_of(values[:, 3:], target.rotation_mode)
-        return places, back[:, :3, :3] @ rotation_in(above) @ turns
+        turns = matrix_in_mode(target.rotation_mode, values[:, 3:])
+        return places, back[:, :3, :3] @ orthogonal(above) @ turns
 
     def write(self, armature_object: Object, row: int, track: Track) -> int:
         """Key a target where it is not on a track yet, and keep the path that it had; how many keys."""

@@ -17,6 +17,7 @@ from ...core import IKError
 from ...core.amounts import number_of_targets
 from ...core.arrays import FloatArray
 from ...core.messages import Message, counted
+from ...core.model.rotation import matrix_in_mode
 from ..animation.fcurves import (
     Channel,
     assign_keys,
@@ -30,7 +31,6 @@ from ..animation.fcurves import (
 )
 from ..armature.rotation_modes import rotations_in
 from ..effectors.effectors import check_present, label_of, target_of
-from ..effectors.transforms import rotations_of
 from ..properties.settings import settings_of
 from .snapping import MatchReport, able_targets, channels_that_count, put_back_on_error, unkeyable
 
@@ -225,8 +225,8 @@ def _offsets(entry: Any, frame: float) -> dict[str, FloatArray]:
             found[delta] = (present + now - keyed)[0]
         else:
             mode = target.rotation_mode
-            turn = rotations_of(present, mode) @ rotations_of(now, mode)
-            turn = turn @ np.swapaxes(rotations_of(keyed, mode), -1, -2)
+            turn = matrix_in_mode(mode, present) @ matrix_in_mode(mode, now)
+            turn = turn @ np.swapaxes(matrix_in_mode(mode, keyed), -1, -2)
             found[delta] = rotations_in(mode, turn, present[0])[0]
     return found
 

@@ -15,10 +15,11 @@ from ...core.messages import Message
 from ..animation.dependence import check_independence, dependence
 from ..animation.fcurves import key_frames, own_curves, rotation_channel, write_keys
 from ..armature.restoring import played_restored
-from ..armature.role_table import rotation_in
+from ..armature.rotation_modes import set_rotation
 from ..effectors.effectors import check_present, label_of, target_of
 from ..effectors.entries import keep_orientation
-from ..effectors.transforms import rides, set_rotation
+from ..effectors.transforms import rides
+from ..kinds.frame_data import orthogonal
 from ..live.following import held
 from ..properties.settings import settings_of
 from .corrections import has_corrections
@@ -146,7 +147,7 @@ def _sampled(
 def _carry(target: Any, carrier: Any, frames: Sequence[int], found: Sequence[FloatArray]) -> None:
     """Parent a target to what carries it, with keys (F) for where it is against that, (F, 4, 4)."""
     matrices = np.stack(found)
-    places, turns = matrices[:, :3, 3], rotation_in(matrices)
+    places, turns = matrices[:, :3, 3], orthogonal(matrices)
     if frames:
         keys = target_keys(target, np.broadcast_to(np.eye(4), matrices.shape), places, turns)
         write_keys(target, np.array(frames, dtype=np.float64), keys)

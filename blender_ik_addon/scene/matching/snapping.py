@@ -39,15 +39,14 @@ from ..armature.restoring import (
     set_up_restored_on_error,
     undone_on_error,
 )
-from ..armature.role_table import rotation_in
-from ..armature.rotation_modes import rotations_in
+from ..armature.rotation_modes import rotation_of, rotations_in, set_rotation
 from ..bake.frames import checked_frames
 from ..character.preferring import beyond_limits, prefer_present_pose
 from ..effectors.effectors import check_present, label_of, lacks_target, present_state, target_of
 from ..effectors.entries import entry_at, match_target
 from ..effectors.feet import is_rolling
-from ..effectors.transforms import depth, rotation_of, set_rotation
-from ..kinds.frame_data import points_of
+from ..effectors.transforms import depth
+from ..kinds.frame_data import orthogonal, points_of
 from ..kinds.kinds import KINDS
 from ..live.following import held
 from ..properties.effector_properties import FOOT_ANGLES
@@ -374,7 +373,7 @@ def target_keys(
     if turns is not None:
         path, _ = rotation_channel(target.rotation_mode)
         near = np.array(getattr(target, path), dtype=np.float64) if near is None else near
-        own = rotations_in(target.rotation_mode, np.swapaxes(rotation_in(above), -1, -2) @ turns, near)
+        own = rotations_in(target.rotation_mode, np.swapaxes(orthogonal(above), -1, -2) @ turns, near)
         keys += property_keys(path, own, GROUP)
     return keys
 

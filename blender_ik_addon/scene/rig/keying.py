@@ -30,8 +30,7 @@ from ..animation.fcurves import (
 from ..animation.own_keys import note_own_keys
 from ..armature.armature import Armature, pose_bones_named
 from ..armature.restoring import animation_restored_on_error
-from ..armature.rotation_modes import rotations_in
-from ..effectors.transforms import rotation_of
+from ..armature.rotation_modes import rotation_of, rotations_in
 from .rig import Rig
 
 GROUP: Final = "Object Transforms"

@@ -27,11 +27,11 @@ from ...core import forward_kinematics, solve
 from ...core.arrays import FloatArray
 from ...core.messages import Message
 from ...core.model.kinematics import joint_matrices
+from ...core.model.rotation import matrix_in_mode
 from ..animation.fcurves import Channel, bone_path, driven_channels, is_muted, own_curves, rotation_channel
 from ..armature.armature import Armature, read_all
 from ..bake.frames import key_time
 from ..effectors.effectors import targets_of
-from ..effectors.transforms import rotations_of
 from ..live.following import held
 from ..properties.effector_properties import FOOT_ANGLES
 from ..properties.settings import SETTINGS_PATH, effector_path, settings_of
@@ -199,9 +199,9 @@ def world_from_object(obj: Any, times: FloatArray, curves: Curves | None = None)
         "rotation_axis_angle": ("delta_rotation_euler", ""),
     }
     delta, delta_mode = deltas[name]
-    linear = rotations_of(curves.over(name, getattr(obj, name)), mode)
+    linear = matrix_in_mode(mode, curves.over(name, getattr(obj, name)))
     if delta_mode:
-        linear = rotations_of(curves.over(delta, getattr(obj, delta)), delta_mode) @ linear
+        linear = matrix_in_mode(delta_mode, curves.over(delta, getattr(obj, delta))) @ linear
     scale = curves.over("scale", obj.scale) * curves.over("delta_scale", obj.delta_scale)
     basis = np.zeros((len(times), 4, 4))
     basis[:, :3, :3] = linear * scale[:, None, :]
@@ -257,9 +257,7 @@ def _posed_by_keys(armature_object: Object, armature: Armature, curves: Curves) 
     for mode in set(modes):
         joints = [joint for joint, own in enumerate(modes) if own == mode]
         turns = values[rotation_channel(mode)[0]][:, joints]
-        linear[:, joints] = rotations_of(turns.reshape(-1, turns.shape[-1]), mode).reshape(
-            *turns.shape[:2], 3, 3
-        )
+        linear[:, joints] = matrix_in_mode(mode, turns)
     linear *= values["scale"][..., None, :]
     return joint_matrices(armature.skeleton, values["location"], linear)
 
