@@ -22,7 +22,7 @@ from benchmarks import drawing
 from benchmarks.page import arguments, measured, publish, stored
 from benchmarks.rigs import FloatArray, add_on, basic_human, ends
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS
+from blender_ik_addon.scene.properties.settings import KIND_ITEMS
 from examples.pictures import circles
 from examples.scenario import body_parts
 

@@ -17,8 +17,7 @@ from ..core.errors import IKError
 from ..core.messages import Joined, Message, capitalized
 from ..scene import posing
 from ..scene.effectors.effectors import all_targets, target_of
-from ..scene.properties.effector_properties import POISE_PG_effector
-from ..scene.properties.settings import settings_of
+from ..scene.properties.settings import POISE_PG_effector, settings_of
 from ..scene.translations import translated
 from .preferences import PIE, keys_of
 

@@ -21,8 +21,7 @@ from ..core.messages import Joined, Message
 from ..scene.effectors.effectors import foot_rings, label_of
 from ..scene.effectors.feet import is_rolling
 from ..scene.matching.snapping import auto_key_foot
-from ..scene.properties.effector_properties import FOOT_ANGLES
-from ..scene.properties.settings import settings_of
+from ..scene.properties.settings import FOOT_ANGLES, settings_of
 from ..scene.translations import translated
 from .acting import EffectorOperator, choice, context_armature, refuse, require_armature, shown_effector
 from .mouse import AxisLock, Numbers, View, mouse_in

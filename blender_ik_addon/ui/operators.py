@@ -31,10 +31,15 @@ from ..scene.effectors.effectors import (
 from ..scene.jobs import Job
 from ..scene.kinds.kinds import KINDS
 from ..scene.properties.declared import again
-from ..scene.properties.effector_properties import KIND_ITEMS, STATE_ITEMS, POISE_PG_effector
 from ..scene.properties.naming import note_name
 from ..scene.properties.overrides import only_own
-from ..scene.properties.settings import POISE_PG_armature, settings_of
+from ..scene.properties.settings import (
+    KIND_ITEMS,
+    STATE_ITEMS,
+    POISE_PG_armature,
+    POISE_PG_effector,
+    settings_of,
+)
 from ..scene.translations import translated
 from .acting import (
     ArmatureOperator,

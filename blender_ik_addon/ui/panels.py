@@ -18,8 +18,14 @@ from ..scene.effectors.effectors import label_of, lacks_target, possible_states,
 from ..scene.effectors.feet import is_rolling
 from ..scene.kinds.kinds import KINDS, asked_of
 from ..scene.live.handlers import live_armatures, problem_of
-from ..scene.properties.effector_properties import FURTHER_BONES, STATE_ITEMS, POISE_PG_effector
-from ..scene.properties.settings import POISE_PG_armature, method_settings, settings_of
+from ..scene.properties.settings import (
+    FURTHER_BONES,
+    STATE_ITEMS,
+    POISE_PG_armature,
+    POISE_PG_effector,
+    method_settings,
+    settings_of,
+)
 from ..scene.rig.reports import MOST_SHOWN, SETTLING
 from ..scene.translations import translated
 from .acting import active_bone, context_armature, flag, require_armature, shown_entry

@@ -17,7 +17,7 @@ from blender_ik_addon.scene.animation.fcurves import own_curves
 from blender_ik_addon.scene.effectors.feet import sole_of
 from blender_ik_addon.scene.kinds.frame_data import points_of
 from blender_ik_addon.scene.matching import snapping
-from blender_ik_addon.scene.properties.effector_properties import FOOT_ANGLES
+from blender_ik_addon.scene.properties.settings import FOOT_ANGLES
 
 from . import builders
 

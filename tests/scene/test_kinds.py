@@ -15,7 +15,7 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.effectors.effectors import read_effectors
 from blender_ik_addon.scene.kinds.kinds import KINDS
-from blender_ik_addon.scene.properties.effector_properties import (
+from blender_ik_addon.scene.properties.settings import (
     KIND_ITEMS,
     POISE_PG_effector,
     POISE_PG_stored_bone,

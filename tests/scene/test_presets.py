@@ -14,7 +14,7 @@ from blender_ik_addon.core.errors import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature import limits
 from blender_ik_addon.scene.character import preset_files, presets
-from blender_ik_addon.scene.properties.effector_properties import KIND_ITEMS, plain
+from blender_ik_addon.scene.properties.settings import KIND_ITEMS, plain
 
 from . import builders
 

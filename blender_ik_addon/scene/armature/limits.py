@@ -23,10 +23,9 @@ from ...core.character.limit_boxes import COMFORTABLE
 from ...core.errors import IKError
 from ...core.messages import Message, both, in_a_row, sentences
 from ...core.model.rotation import EULER_ORDERS, order_index
-from ..properties.joint_properties import STIFFEST, POISE_PG_joint
 from ..properties.naming import note_name, pose_bone
 from ..properties.overrides import remove_entries
-from ..properties.settings import check_editable, settings_of
+from ..properties.settings import STIFFEST, POISE_PG_joint, check_editable, settings_of
 from ..translations import translated
 from .rotation_modes import unset_in
 

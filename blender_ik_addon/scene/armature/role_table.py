@@ -19,10 +19,9 @@ from ...core.character.roles import Character, Hints, Role, Side, recognise
 from ...core.messages import Message, listed
 from ...core.model.skeleton import Skeleton
 from ..kinds.frame_data import orthogonal
-from ..properties.joint_properties import SIDES
 from ..properties.naming import note_name
 from ..properties.overrides import refilled
-from ..properties.settings import settings_of
+from ..properties.settings import SIDES, settings_of
 from ..translations import translated
 from .armature import driven_bones, read_armature
 

@@ -21,9 +21,8 @@ from ..effectors.effectors import check_present
 from ..effectors.entries import match_target
 from ..effectors.feet import is_rolling
 from ..kinds.frame_data import points_of
-from ..properties.effector_properties import FOOT_ANGLES, POISE_PG_effector
 from ..properties.naming import follow_names, note_name
-from ..properties.settings import settings_of
+from ..properties.settings import FOOT_ANGLES, POISE_PG_effector, settings_of
 from .setup import body_parts
 
 HEEL_BEHIND: Final = {True: 1.0 / 3.0, False: 0.5}

@@ -64,8 +64,14 @@ from ..effectors.transforms import (
 )
 from ..kinds.frame_data import orthogonal
 from ..kinds.kinds import AXES
-from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, plain
-from ..properties.settings import effector_path, settings_of
+from ..properties.settings import (
+    FURTHER_BONES,
+    SIDELESS,
+    POISE_PG_effector,
+    effector_path,
+    plain,
+    settings_of,
+)
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
 

@@ -16,9 +16,18 @@ import numpy as np
 
 from ...core.errors import IKError
 from ...core.messages import Message
-from ..properties.effector_properties import FURTHER_BONES, SIDELESS, POISE_PG_effector, POISE_PG_stored_bone
-from ..properties.joint_properties import STIFFEST, POISE_PG_joint, POISE_PG_mass
-from ..properties.settings import EXTENSION, METHOD_SETTINGS, POISE_PG_armature
+from ..properties.settings import (
+    EXTENSION,
+    FURTHER_BONES,
+    METHOD_SETTINGS,
+    SIDELESS,
+    STIFFEST,
+    POISE_PG_armature,
+    POISE_PG_effector,
+    POISE_PG_joint,
+    POISE_PG_mass,
+    POISE_PG_stored_bone,
+)
 
 FORMAT: Final = "poise preset"
 VERSION: Final = 1

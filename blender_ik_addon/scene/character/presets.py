@@ -41,10 +41,8 @@ from ..effectors.effectors import check_present
 from ..effectors.entries import add_effector, free_name, make_target
 from ..effectors.masses import mass_entries, set_bone_masses
 from ..kinds.kinds import KINDS
-from ..properties.effector_properties import FURTHER_BONES, POISE_PG_effector, plain
-from ..properties.joint_properties import SIDES, POISE_PG_joint
 from ..properties.overrides import refilled
-from ..properties.settings import settings_of
+from ..properties.settings import FURTHER_BONES, SIDES, POISE_PG_effector, POISE_PG_joint, plain, settings_of
 from .preset_files import EFFECTOR_FIELDS, LENGTHS, POINTS, SETTINGS, read_preset, write_preset
 
 PARALLEL: Final = 1e-6

@@ -35,9 +35,8 @@ from ..effectors.entries import COLOURS, SUFFIX, add_effector, free_name, hold, 
 from ..effectors.transforms import attach, note_place
 from ..kinds.kinds import AXES
 from ..live import following
-from ..properties.effector_properties import POISE_PG_effector
 from ..properties.naming import follow_names
-from ..properties.settings import settings_of
+from ..properties.settings import POISE_PG_effector, settings_of
 from ..rig.rig import notes_on_bones
 from .preferring import prefer_present_pose, widen_limits, widen_to_action
 

@@ -23,8 +23,7 @@ from ..animation.fcurves import PLACED_BY, driven_channels, is_moved, own_curves
 from ..animation.own_keys import has_only_own_keys
 from ..armature.armature import check_armature, world_from_armature
 from ..kinds.kinds import KINDS, Effector, asked_of
-from ..properties.effector_properties import STATE_ITEMS, POISE_PG_effector, POISE_PG_target
-from ..properties.settings import settings_of
+from ..properties.settings import STATE_ITEMS, POISE_PG_effector, POISE_PG_target, settings_of
 from .feet import angles_of, foot_at_target, is_rolling, read_foot, with_feet_rolled
 
 COPIED: Final = ("bone", "kind", "priority", "weight", "chain_depth", "is_support", "stay")

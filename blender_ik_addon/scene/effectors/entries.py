@@ -28,10 +28,9 @@ from ..armature.poses import evaluated_matrices, read_pose
 from ..armature.restoring import made_removed_on_error, undone_on_error
 from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import KINDS, asked_of, staying_joints
-from ..properties.effector_properties import STATE_ITEMS, POISE_PG_effector
 from ..properties.naming import follow_names, note_name, pose_bone
 from ..properties.overrides import only_own, prepare_override, refilled
-from ..properties.settings import EFFECTORS_PATH, settings_of
+from ..properties.settings import EFFECTORS_PATH, STATE_ITEMS, POISE_PG_effector, settings_of
 from .effectors import check_evaluated, is_led, is_taken, label_of, lacks_target, target_label, target_of
 from .feet import is_rolling, sole_of, unrolled
 from .masses import body_of

@@ -16,7 +16,7 @@ from ...core.arrays import FloatArray
 from ...core.character import FootAngles, Sole
 from ..kinds.frame_data import normals, orientations, points_of
 from ..kinds.kinds import Effector
-from ..properties.effector_properties import FOOT_ANGLES
+from ..properties.settings import FOOT_ANGLES
 
 LEAST_SOLE: Final = 1e-6
 """Distance from heel to tip [m] at and below which a foot has no direction."""

@@ -30,10 +30,9 @@ from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature, world_from_armature
 from ..armature.role_table import table_of
 from ..kinds.frame_data import Body, points_of
-from ..properties.joint_properties import POISE_PG_mass
 from ..properties.naming import note_name
 from ..properties.overrides import refilled, remove_entries
-from ..properties.settings import settings_of
+from ..properties.settings import POISE_PG_mass, settings_of
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,7 @@ from ..effectors.transforms import depth
 from ..kinds.frame_data import orthogonal, points_of
 from ..kinds.kinds import KINDS
 from ..live.following import held
-from ..properties.effector_properties import FOOT_ANGLES
-from ..properties.settings import effector_path, settings_of
+from ..properties.settings import FOOT_ANGLES, effector_path, settings_of
 from ..rig.keying import GROUP, auto_key_options, auto_keying, key_object, key_options, key_values
 
 FEET: Final = "Foot Roll"

@@ -14,8 +14,7 @@ from bpy.types import Object, PoseBone
 
 from ...core.errors import IKError
 from .declared import text
-from .effector_properties import FURTHER_BONES
-from .settings import settings_of
+from .settings import FURTHER_BONES, settings_of
 
 
 def follow_names(armature_object: Object) -> None:

@@ -45,8 +45,7 @@ from ..effectors.feet import unrolled
 from ..effectors.transforms import place_target
 from ..kinds.frame_data import orientations
 from ..kinds.kinds import Effector
-from ..properties.joint_properties import POISE_PG_joint
-from ..properties.settings import settings_of, solver_options
+from ..properties.settings import POISE_PG_joint, settings_of, solver_options
 
 if TYPE_CHECKING:
     from .rig import Rig

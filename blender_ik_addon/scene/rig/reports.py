@@ -17,8 +17,7 @@ from ...core.engine.pops import Pop
 from ...core.messages import NAMES_SHOWN, Joined, Message, both, counted, sentences
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import KINDS, Plan, Rank
-from ..properties.effector_properties import NOT_MEASURED
-from ..properties.settings import settings_of
+from ..properties.settings import NOT_MEASURED, settings_of
 from ..translations import translated
 
 if TYPE_CHECKING:

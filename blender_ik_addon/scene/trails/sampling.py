@@ -33,8 +33,7 @@ from ..armature.armature import Armature, read_all
 from ..bake.frames import key_time
 from ..effectors.effectors import targets_of
 from ..live.following import held
-from ..properties.effector_properties import FOOT_ANGLES
-from ..properties.settings import SETTINGS_PATH, effector_path, settings_of
+from ..properties.settings import FOOT_ANGLES, SETTINGS_PATH, effector_path, settings_of
 from ..rig.noted import held_at_keys
 from ..rig.rig import Rig
 
