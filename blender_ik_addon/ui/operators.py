@@ -717,7 +717,8 @@ def _setting(name: str) -> Any:
 
 
 BAKE_OPTIONS: Mapping[str, str] = {
-    **{name: name for name in ("step", "at_keys", "fewest", "to", "blend", "ease_in", "ease_out")},
+    **{name: name for name in ("step", "at_keys", "fewest", "deviation", "deviation_angle")},
+    **{name: name for name in ("to", "blend", "ease_in", "ease_out")},
     **{name: name for name in ("bones", "channels", "loop", "clear_constraints")},
     "new_name": "name",
 }
@@ -743,10 +744,10 @@ def draw_bake_options(layout: Any, owner: Any, prefix: str = "", name: str = "ne
     draw("fewest", "at_keys")
     if not (value("at_keys") or value("fewest")):
         draw("step")
-    elif prefix:
+    else:
         column = layout.column(align=True)
-        column.prop(owner, "bake_deviation", text="Deviation")
-        column.prop(owner, "bake_deviation_angle", text="Angle")
+        column.prop(owner, f"{prefix}deviation", text="Deviation")
+        column.prop(owner, f"{prefix}deviation_angle", text="Angle")
     draw("loop", "to")
     if value("to") != 'ACTION':
         layout.prop(owner, name)
@@ -766,6 +767,8 @@ class POISE_OT_bake(JobOperator, label="Bake"):
     step: _setting("bake_step")
     at_keys: _setting("bake_at_keys")
     fewest: _setting("bake_fewest")
+    deviation: _setting("bake_deviation")
+    deviation_angle: _setting("bake_deviation_angle")
     loop: _setting("bake_loop")
     to: _setting("bake_to")
     new_name: _setting("bake_name")

@@ -94,9 +94,10 @@ def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[s
     if is_incomplete(item) or item.state == 'FOLLOW':
         return ()  # what was measured is so no longer; what follows misses nothing
     length, angle = KINDS[item.kind].tolerances(data.tolerance_position, data.tolerance_rotation)
+    length, angle = max(length, item.softness_position), max(angle, item.softness_rotation)
     rows = (
-        (item.error_position, max(length, item.softness_position), length_text),
-        (item.error_rotation, max(angle, item.softness_rotation), angle_text),
+        (item.error_position, length + data.last_deviation, length_text),
+        (item.error_rotation, angle + data.last_deviation_angle, angle_text),
     )
     return tuple(
         (Message("unknown") if error >= MOST_SHOWN else text_of(error), error > tolerance)

@@ -13,7 +13,9 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.core.keys import BezierCurve
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.fcurves import ChannelKeys, read_curve, write_keys
+from blender_ik_addon.scene.live.overlay_geometry import Wanted, marks_of
 from blender_ik_addon.scene.matching.contacts import key_contacts
+from blender_ik_addon.ui import panels
 
 from . import builders
 from .actions import channelbag_of
@@ -77,7 +79,7 @@ def test_the_fewest_keys_play_within_the_deviation(arm: Any, way: str):
     elif way == "script":
         posing.bake(arm, range(1, 41), fewest=True)
     elif way == "operator":
-        assert bpy.ops.poise.bake(fewest=True) == {'FINISHED'}
+        assert bpy.ops.poise.bake(fewest=True, deviation=0.001) == {'FINISHED'}
     else:
         assert cli.run(["bake", "--fewest-keys", "--quiet"]) == Exit.REACHED
     assert 4 * count_keys(arm) < dense
@@ -151,6 +153,34 @@ def test_a_constant_curve_has_one_key_and_keeps_its_value_where_a_later_bake_set
     assert [curve.evaluate(frame) for frame in (1, 5.5, 10, 11)] == [0.5, 0.5, 0.5, 2.0]
     assert write_keys(obj, np.arange(1.0, 11.0), [constant]).keys == 2  # what comes after begins where it did
     assert [curve.evaluate(frame) for frame in (1, 5.5, 10, 11)] == [0.5, 0.5, 0.5, 2.0]
+
+
+def test_one_frame_has_one_key_of_each_curve(arm: Any):
+    posing.bake(arm, 'SCENE', fewest=True)
+    curves = len(channelbag_of(arm).fcurves)
+    report = posing.bake(arm, [20], fewest=True)
+    assert (report.keys, report.notes) == (curves, ())
+
+
+def test_what_the_fewest_keys_deviate_by_is_no_miss_in_the_list_and_the_view(arm: Any):
+    entry, wanted = arm.poise.effectors[0], Wanted(targets=True)
+    report = posing.bake(arm, 'SCENE', fewest=True, deviation=0.02)
+    assert report.reached and entry.error_position > 2.0 * arm.poise.tolerance_position
+    assert [missed for _, missed in panels.errors_of(arm.poise, entry)] == [False]
+    bpy.context.scene.frame_set(int(report.worst_frames[0]))
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    assert not any(text.role == 'MISS' for text in marks_of(arm, depsgraph, wanted).texts)
+    posing.bake(arm, 'SCENE')
+    entry.target.location.z += 0.01  # nobody has asked for a deviation any more
+    bpy.context.view_layer.update()
+    assert any(text.role == 'MISS' for text in marks_of(arm, depsgraph, wanted).texts)
+
+
+def test_a_deviation_of_nothing_is_refused(arm: Any):
+    with pytest.raises(IKError, match="deviation must be above 0, got 0"):
+        posing.bake(arm, 'SCENE', fewest=True, deviation=0.0)
+    with pytest.raises(IKError, match="deviation_angle must be above 0, got 0"):
+        posing.bake(arm, 'SCENE', fewest=True, deviation_angle=0.0)
 
 
 def test_constraints_that_move_bones_on_are_measured_too(arm: Any):

@@ -1145,6 +1145,9 @@ def test_a_part_of_a_shot_knows_of_the_frames_beside_it_and_meets_the_part_that_
     first, second = keyed(range(1, 31)), keyed(range(31, 61))
     for before, after, both in zip(first, second, whole, strict=True):
         np.testing.assert_allclose(np.concatenate([before, after]), both, atol=np.radians(0.5))
+    again = keyed(range(1, 61), range(30, 31))  # a part of one frame
+    for before, both in zip(again, whole, strict=True):
+        np.testing.assert_allclose(before, both, atol=np.radians(0.5))
 
 
 def test_an_action_that_cannot_be_edited_is_refused_before_anything_happens(tmp_path: Any):

@@ -653,7 +653,8 @@ def _keys_to_write(
     if keys.curve is None:
         return new_keys(times, keys.values, interpolation, breakdowns)
     if len(keys.curve.keys) == 1 and old is not None and (old["co"][:, 0] > times[-1] + KEY_DISTANCE).any():
-        return new_keys(times[[0, -1]], np.repeat(keys.curve.keys[:, 1], 2), interpolation)
+        ends = np.unique(times[[0, -1]])
+        return new_keys(ends, np.repeat(keys.curve.keys[:, 1], len(ends)), interpolation)
     return bezier_keys(keys.curve)
 
 

@@ -202,10 +202,11 @@ class BakeJob(Job[BakeReport]):
         """
         options, scene = self._rig.solver_options(self._object(), 1.0), bpy.context.scene
         first, last = self.solved[0], self.solved[-1]
-        if options.differential or len(self.solved) == 1 or self.options.loop:
+        if options.differential or self.options.loop:
             return (), ()
         known = math.ceil(KNOWN * options.smoothness / self._frame_time)
-        before, after = self.solved[1] - first, last - self.solved[-2]
+        steps = [b - a for a, b in pairwise(self.solved)] or [min(self.options.step, 1)]
+        before, after = steps[0], steps[-1]
         earlier = np.arange(first - before, max(scene.frame_start, first - known) - SAME_FRAME, -before)
         later = np.arange(last + after, min(scene.frame_end, last + known) + SAME_FRAME, after)
         return tuple(earlier[::-1].tolist()), tuple(later.tolist())
@@ -379,12 +380,11 @@ class BakeJob(Job[BakeReport]):
         armature_object, rig, solved, played = self._object(), self._rig, self._solved, self._played
         clamped = rig.notes_on_limits(read)
         after = replace(read, pose=Pose(solved.channels[solved.own], read.pose.scale))
-        within = rig.tolerances(armature_object)
+        settings = settings_of(armature_object)
+        deviation = (0.0, 0.0)
         if self._fewest is not None:  # a deviation that was asked for is no miss
-            settings = settings_of(armature_object)
-            within = Tolerances(
-                within.positions + settings.bake_deviation, within.rotations + settings.bake_deviation_angle
-            )
+            deviation = self.options.deviation, self.options.deviation_angle
+        within = rig.tolerances(armature_object).wider(*deviation)
         all_distances = np.stack([measured.distances for measured in played])
         all_angles = np.stack([measured.angles for measured in played])
         between = np.setdiff1d(np.arange(len(self.solved)), keyed)
@@ -401,7 +401,6 @@ class BakeJob(Job[BakeReport]):
                 reasons[effector] = errors[effector].why
         pops, traded = solved.pops(numbers), solved.traded(self.solved, within)
         names = tuple(effector.name for effector in rig.effectors)
-        settings = settings_of(armature_object)
         remark = REPLACED if settings.recording is None else KEPT
         return BakeReport(
             frames=self.frames,
@@ -433,6 +432,7 @@ class BakeJob(Job[BakeReport]):
             keys_replaced=self._result.keys_replaced,
             clamped=clamped,
             limits_met=not rig.notes_on_limits(after),
+            deviation=deviation,
             smoothing=traded,
             kinds=tuple(effector.kind for effector in rig.effectors),
             choices=tuple(played[row].taken for row in keyed.tolist()),
@@ -444,10 +444,9 @@ class BakeJob(Job[BakeReport]):
     def _needed(self, keyed: IntArray) -> IntArray:
         """The frame between each pair of keys in which effectors are furthest from where they were solved.
 
-        Those within the deviations of the settings need no key.
+        Those within the deviations need no key.
         """
-        settings = settings_of(self._object())
-        deviations = settings.bake_deviation, settings.bake_deviation_angle
+        deviations = self.options.deviation, self.options.deviation_angle
         excess = np.zeros(len(self._played))
         shown = [own.distances for own in self._played], [own.angles for own in self._played]
         for now, was, most in zip(map(np.array, shown), self._solved.errors, deviations, strict=True):
@@ -509,17 +508,17 @@ class BakeJob(Job[BakeReport]):
         self._undo.callback(unmute_constraints, self._uid, muted)
         return True
 
-    def _reduce(self, scale: float) -> Generator[float, None, tuple[str]]:
+    def _reduce(self, scale: float) -> Generator[float, None, tuple[str, ...]]:
         """Write the fewest keys in place of those that were written, and measure; gives the part done.
 
-        `scale` is that of world metres to one armature unit. Returns a note on the keys.
+        `scale` is that of world metres to one armature unit. Returns a note on the keys if they are fewer.
         """
         solved, own = self._solved, self._solved.own
-        settings, frames = settings_of(self._object()), np.array(self.solved, dtype=np.float64)
+        frames = np.array(self.solved, dtype=np.float64)
         keys = [key for key in self._channel_keys() if key.channel in self._written]
         scales = [key for key in keys if key.data_path.endswith(".scale")]
         pose = self._passes.frames.pose[own].with_channels(solved.channels[own])
-        deviation = settings.bake_deviation, settings.bake_deviation_angle
+        deviation = self.options.deviation, self.options.deviation_angle
         reduction = KeyReduction(
             self._object(), self._rig, keys, pose, self.solved, deviation, scale, self._to
         )
@@ -536,6 +535,8 @@ class BakeJob(Job[BakeReport]):
             if not reduction.exceeds(found) or number == TRIES - 1:
                 break
         yield from _within(self._play(), done, 1.0)
+        if self._result.keys >= reduction.dense:
+            return ()
         return (found.note(reduction.dense, self._result.keys, frames),)
 
     def _play(self) -> Generator[float, None, None]:

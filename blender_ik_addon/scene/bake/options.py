@@ -9,6 +9,7 @@ from typing import Any, Final, TypedDict, Unpack
 from bpy.types import Object
 
 from ...core import IKError
+from ...core.arrays import check_number
 from ...core.errors import check_known
 from ..properties.settings import TO_ITEMS, settings_of
 from .frames import frames_of
@@ -29,6 +30,8 @@ class BakeChoices(TypedDict, total=False):
     step: float | None
     at_keys: bool | None
     fewest: bool | None
+    deviation: float | None
+    deviation_angle: float | None
     to: str | None
     name: str | None
     blend: str | None
@@ -53,11 +56,14 @@ class BakeOptions:
     keyed too: with 0.5 there are twice as many keys as frames."""
     at_keys: bool
     """Whether those are keyed at which targets have keys, and others only where the error between keys
-    exceeds the deviation in the settings."""
+    exceeds the deviation."""
     fewest: bool
     """Whether each curve gets the fewest keys, with fitted handles, that keep the bones of effectors within
-    the deviations in the settings, at all frames and between them; with `at_keys` besides those where targets
-    have keys."""
+    the deviations, at all frames and between them; with `at_keys` besides those where targets have keys."""
+    deviation: float
+    """How far an effector may be from where it was solved, where there are fewer keys than frames [m]."""
+    deviation_angle: float
+    """By how much it may be turned there [rad]."""
     to: str
     """'ACTION', the object's own action; 'NEW', a new action; or 'STRIP', an NLA strip over what plays: the
     object's own action goes into a strip below."""
@@ -100,8 +106,8 @@ class BakeOptions:
 
         Raises:
             IKError: There are no such frames or no such place, the step is neither a whole number from 1 on
-                nor a part of a frame, a step and the fewest keys are both asked for, or frames to ease are
-                below 0.
+                nor a part of a frame, a step and the fewest keys are both asked for, a deviation is not above
+                0, or frames to ease are below 0.
         """
         settings = settings_of(armature_object)
         chosen = {name: value for name, value in given.items() if value is not None}
@@ -131,6 +137,8 @@ class BakeOptions:
                 least=LEAST_STEP,
                 step=step,
             )
+        check_number("deviation", self.deviation, 0.0, above=True)
+        check_number("deviation_angle", self.deviation_angle, 0.0, above=True)
         check_known("Bake To", self.to, PLACES)
         if min(self.ease_in, self.ease_out) < 0:
             raise IKError(

@@ -130,6 +130,7 @@ class Shown:
 
     message: str
     reached: bool
+    deviation: tuple[float, float]
     errors: Mapping[str, tuple[float, float, str]]
     """Of each entry by its name: entries that are not used come and go."""
 
@@ -138,12 +139,14 @@ class Shown:
         """Note what it says now."""
         settings = settings_of(armature_object)
         errors = {e.name: (e.error_position, e.error_rotation, e.why) for e in settings.effectors}
-        return cls(settings.last_message, settings.last_reached, errors)
+        deviation = settings.last_deviation, settings.last_deviation_angle
+        return cls(settings.last_message, settings.last_reached, deviation, errors)
 
     def restore(self, armature_object: Object) -> None:
         """Let it say that again."""
         settings = settings_of(armature_object)
         settings.last_message, settings.last_reached = self.message, self.reached
+        settings.last_deviation, settings.last_deviation_angle = self.deviation
         for entry in settings.effectors:
             if entry.name in self.errors:
                 entry.error_position, entry.error_rotation, entry.why = self.errors[entry.name]

@@ -198,7 +198,10 @@ class _Figure:
         lengths = np.array([data.bones[name].length for name in skeleton.names])
         now = replace(frames, body=rig.body or body_of(armature_object, skeleton))
         missed = measured.distances, measured.angles
-        excess = rig.tolerances(armature_object).excess(*missed)
+        settings = settings_of(armature_object)
+        within = rig.tolerances(armature_object)
+        within = within.wider(settings.last_deviation, settings.last_deviation_angle)
+        excess = within.excess(*missed)
         heats = np.clip(np.log(np.maximum(excess, 1.0)) / np.log(WARMEST), 0.0, 1.0)
         amounts = (errors.tolist() for errors in (*missed, heats))
         goals = list(zip(make_goals(rig.effectors, frames), *amounts, strict=True))

@@ -738,6 +738,12 @@ class POISE_PG_armature(Declared, PropertyGroup):
     last_reached: bool = flag("Last Reached")(
         "Whether every enabled effector reached its target in the last solve or bake"
     )
+    last_deviation: float = length("Last Deviation")(
+        "How far keys may lead bones from where they were solved, in the last report"
+    )
+    last_deviation_angle: float = angle("Last Angle Deviation")(
+        "By how much keys may turn bones from how they were solved, in the last report"
+    )
     last_bake: str = text("Last Bake")("Report of the last bake")
     last_frames: str = text("Frames to Look At")(
         "Frames of the last bake in which the pose flips or a target is missed by most, line by line"

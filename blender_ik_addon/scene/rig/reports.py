@@ -81,6 +81,10 @@ class Tolerances:
     rotations: FloatArray
     """(E,) [rad]."""
 
+    def wider(self, distance: float, angle: float) -> "Tolerances":
+        """Return the same with a distance [m] and an angle [rad] more."""
+        return Tolerances(self.positions + distance, self.rotations + angle)
+
     def missed(self, distances: FloatArray, angles: FloatArray) -> BoolArray:
         """Tell where a distance (..., E) [m] or angle [rad] is too large; nan, not asked for, is not."""
         return (distances > self.positions) | (angles > self.rotations)
@@ -411,7 +415,7 @@ class BakeReport:
     rotation_errors: FloatArray
     """Angles to the targets' orientations, likewise, (F, E) [rad]."""
     tolerances: Tolerances
-    """What counts as reached."""
+    """What counts as reached, `deviation` included."""
     statuses: tuple[str, ...]
     """How each frame ended, (F,), names of `core.Status`; 'REACHED' where measured so in Blender."""
     iterations: IntArray
@@ -447,6 +451,8 @@ class BakeReport:
     """Limits that the poses broke before the bake, in words: it is no success without a warning then."""
     limits_met: bool = True
     """Whether all that was solved is inside of its limits."""
+    deviation: tuple[float, float] = (0.0, 0.0)
+    """How far [m] and by how much [rad] the fewest keys may lead bones from where they were solved."""
 
     @property
     def statistics(self) -> tuple[dict[str, float], ...]:
@@ -616,7 +622,9 @@ def show(armature_object: Object, rig: "Rig", report: Report | BakeReport, *, un
     """
     settings = settings_of(armature_object)
     good = report.reached and not (isinstance(report, BakeReport) and report.clamped)
+    distance, angle = report.deviation if isinstance(report, BakeReport) else (0.0, 0.0)
     head = {"last_message": translated(report.summary()), "last_reached": good}
+    head |= {"last_deviation": distance, "last_deviation_angle": angle}
     entries = zip(settings.effectors, _shown(settings, rig, report), strict=True)
     for block, values in ((settings, head), *entries):
         for name, value in values.items():
