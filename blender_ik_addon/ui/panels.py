@@ -106,6 +106,19 @@ def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[s
     )
 
 
+def without_armature(active: Object | None) -> str:
+    """What the panel says where no armature is active: how to come by one."""
+    instanced = None if active is None else active.instance_collection
+    is_linked = instanced is not None and instanced.library is not None
+    if is_linked and any(obj.type == 'ARMATURE' for obj in instanced.all_objects):
+        return Message(
+            "{name} is linked from another file: make a library override of it (Object > Library Override), "
+            "then click its armature.",
+            name=instanced.name,
+        )
+    return Message("Click the armature of a character to select it.")
+
+
 def state_of(armature: Object) -> tuple[str, Icon]:
     """What the panel says below its buttons, and with which sign; no text for nothing."""
     settings = settings_of(armature)
@@ -335,8 +348,7 @@ class POISE_PT_main(_SidebarPanel):
         layout: Any = self.layout
         armature = context_armature(context)
         if armature is None:
-            text = Message("Click the armature of a character to select it.")
-            draw_words(layout, context, text, 'ARMATURE_DATA')
+            draw_words(layout, context, without_armature(context.active_object), 'ARMATURE_DATA')
             return
         settings = settings_of(armature)
         layout.label(text=armature.name, icon='ARMATURE_DATA', translate=False)

@@ -160,6 +160,7 @@ def test_ends_that_are_far_apart_are_told_with_amounts() -> None:
     (note,) = [own for own in report.notes if own.startswith("from frame 25 back to 1 targets jump by")]
     assert f"{apart:.0f} mm (bone.003)" in note
     assert not report.reached and report.worst_frames == (LAST,)
+    assert report.reasons == (f"the loop closes with the targets of frame {FIRST}",)
     assert drift(arm)[0] < 0.01
 
 

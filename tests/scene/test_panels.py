@@ -82,6 +82,20 @@ def test_an_effector_whose_bone_was_renamed_lacks_it():
     assert panels.lacks_bone(entry)
 
 
+def test_a_linked_character_is_no_armature_that_can_be_clicked(tmp_path: Path):
+    made = bpy.data.collections.new("Hero")
+    made.objects.link(builders.humanoid())
+    bpy.data.libraries.write(str(tmp_path / "hero.blend"), {made})
+    bpy.data.collections.remove(made)
+    with bpy.data.libraries.load(str(tmp_path / "hero.blend"), link=True) as (_, loaded):  # pyright: ignore
+        loaded.collections = ["Hero"]
+    active: Any = bpy.data.objects.new("Hero", None)
+    active.instance_collection = loaded.collections[0]
+    assert str(panels.without_armature(active)).startswith("Hero is linked from another file: make a library")
+    for other in (None, bpy.data.objects.new("Empty", None)):
+        assert str(panels.without_armature(other)).startswith("Click the armature")
+
+
 def test_what_was_reached_is_no_tick_where_a_target_was_deleted():
     armature = builders.humanoid()
     for bone in ("hand.L", "hand.R"):

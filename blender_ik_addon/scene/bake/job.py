@@ -66,7 +66,7 @@ from .bones import (
 from .destinations import Destination
 from .frames import frames_of, solved_and_keyed
 from .key_reduction import TRIES, KeyReduction
-from .loops import Loop, check_loop, repeating
+from .loops import CLOSES, Loop, check_loop, repeating
 from .meshes import MeshesLeftOut
 from .options import BakeChoices, BakeOptions
 from .replaced_keys import ReplacedKeys, are_followed, may_be_solved, solved_joints
@@ -396,7 +396,10 @@ class BakeJob(Job[BakeReport]):
         for number, effectors in _worst_rows(within.excess(distances, angles), missed):
             row = int(keyed[number])
             moved = zip(solved.reasons(row), self._passes.reasons(row, within), strict=True)
-            errors = effector_errors(armature_object, rig, played[row], [why or by for why, by in moved])
+            whys = [why or by for why, by in moved]
+            if self.options.loop and row == len(self.solved) - 1:
+                whys = [CLOSES.filled(first=self.solved[0])] * len(whys)
+            errors = effector_errors(armature_object, rig, played[row], whys)
             for effector in effectors:
                 reasons[effector] = errors[effector].why
         pops, traded = solved.pops(numbers), solved.traded(self.solved, within)

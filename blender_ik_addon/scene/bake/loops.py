@@ -29,6 +29,9 @@ from .replaced_keys import solved_joints
 FEWEST_FRAMES: Final = 3
 """Frames of a loop at least, its end among them."""
 
+CLOSES: Final = Message("the loop closes with the targets of frame {first:g}")
+"""Why a target is missed in the last frame."""
+
 SHARED: Final = 0.5
 """Part of the distances between the ends of the targets [1] that is left at most where they travel."""
 
