@@ -10,6 +10,7 @@ Keys are read and written as arrays, `foreach_get` and `foreach_set`, once per a
 Blender reference outlives a call.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,6 +77,11 @@ def present_frame() -> float:
 def rotation_channel(rotation_mode: str) -> tuple[str, int]:
     """Return the property that a rotation mode is keyed in, and the number of its components."""
     return ROTATION_CHANNELS[rotation_mode]
+
+
+def placing(owner: Any) -> tuple[str, str]:
+    """Return the properties that keys of the place and of the rotation of an object or a bone are of."""
+    return "location", rotation_channel(owner.rotation_mode)[0]
 
 
 def bone_path(bone_name: str, property_name: str) -> str:
@@ -311,6 +317,18 @@ def key_frames(*curves: bpy.types.FCurve) -> FloatArray:
     return np.concatenate([np.zeros(0), *(read_keys(curve, "co")["co"][:, 0] for curve in curves)])
 
 
+def within(frames: FloatArray, first: float, last: float) -> BoolArray:
+    """Which keys at some frames (k,) are from one frame to another, (k,)."""
+    return (frames > first - KEY_DISTANCE) & (frames < last + KEY_DISTANCE)
+
+
+def frames_around(frames: Iterable[float]) -> range:
+    """Return the whole frames from the first to the last of some; none where there are none."""
+    known = [*frames]
+    # Single precision has a key on a frame a little beside it.
+    return range(math.floor(min(known) + 1e-3), math.ceil(max(known) - 1e-3) + 1) if known else range(0)
+
+
 def assign_keys(curve: bpy.types.FCurve, keys: KeyArrays) -> None:
     """Replace all keys of an F-curve; handles are taken as they are."""
     points = curve.keyframe_points
@@ -363,8 +381,7 @@ def bezier_keys(curve: BezierCurve) -> KeyArrays:
 def read_curve(curve: bpy.types.FCurve, first: float, last: float) -> BezierCurve:
     """Return the keys of a curve from one frame to another with their handles."""
     keys = read_keys(curve)
-    frames = keys["co"][:, 0]
-    own = (frames > first - KEY_DISTANCE) & (frames < last + KEY_DISTANCE)
+    own = within(keys["co"][:, 0], first, last)
     return BezierCurve(keys["co"][own], keys["handle_left"][own], keys["handle_right"][own])
 
 
@@ -432,8 +449,7 @@ def holds_samples(curve: bpy.types.FCurve) -> bool:
 
 def has_keys_outside(curve: bpy.types.FCurve, first: float, last: float) -> bool:
     """Whether the F-curve has keys before a frame or after another."""
-    frames = key_frames(curve)
-    return bool(((frames < first - KEY_DISTANCE) | (frames > last + KEY_DISTANCE)).any())
+    return not within(key_frames(curve), first, last).all()
 
 
 def other_modifiers(curve: bpy.types.FCurve) -> list[bpy.types.FModifier]:
@@ -535,10 +551,10 @@ class CurveState:
 
 def _merged_keys(old: KeyArrays, new: KeyArrays, first: float, last: float) -> tuple[KeyArrays, int]:
     """Replace the old keys from a frame to another; return the keys, and how many were replaced."""
-    frames = old["co"][:, 0]
-    before, after = frames < first - KEY_DISTANCE, frames > last + KEY_DISTANCE
+    replaced = within(old["co"][:, 0], first, last)
+    before, after = ~replaced & (old["co"][:, 0] < first), ~replaced & (old["co"][:, 0] > last)
     merged = {name: np.concatenate([old[name][before], new[name], old[name][after]]) for name in new}
-    return merged, int(np.count_nonzero(~(before | after)))
+    return merged, int(np.count_nonzero(replaced))
 
 
 @dataclass(frozen=True)

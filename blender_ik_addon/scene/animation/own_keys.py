@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from .fcurves import (
-    KEY_DISTANCE,
     PLACED_BY,
     POINTS,
     Channel,
@@ -26,6 +25,7 @@ from .fcurves import (
     own_curves,
     player_of,
     read_keys,
+    within,
 )
 
 STILL: Final = 1e-6
@@ -134,8 +134,7 @@ def _sums_of_all(action: Any) -> Sums:
 
 
 def _within(keys: KeyArrays, span: tuple[float, float]) -> Mapping[str, npt.NDArray[Any]]:
-    frames = keys["co"][:, 0]
-    rows = (frames >= span[0] - KEY_DISTANCE) & (frames <= span[1] + KEY_DISTANCE)
+    rows = within(keys["co"][:, 0], *span)
     return {name: values[rows] for name, values in keys.items()}
 
 

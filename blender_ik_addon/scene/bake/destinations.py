@@ -18,7 +18,6 @@ from ...core import IKError
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.keys import halves
 from ..animation.fcurves import (
-    KEY_DISTANCE,
     Channel,
     ChannelKeys,
     WriteResult,
@@ -27,6 +26,7 @@ from ..animation.fcurves import (
     own_curves,
     player_of,
     sample_channels,
+    within,
     write_keys,
 )
 from ..animation.layers import (
@@ -206,8 +206,7 @@ class Destination:
         if self.strip:
             curves = own_curves(armature_object, self.strip)
             keys = key_frames(*(curves[own] for own in channels if own in curves))
-            inside = (keys >= self.span[0] - KEY_DISTANCE) & (keys <= self.span[1] + KEY_DISTANCE)
-            self._replaced = int(np.count_nonzero(inside))
+            self._replaced = int(np.count_nonzero(within(keys, *self.span)))
             frames = np.array(self._frames, dtype=np.float64)
             if self._options.fewest and self._options.blend != 'REPLACE':
                 frames = halves(frames)

@@ -8,12 +8,11 @@ from numbers import Real
 from typing import Final
 
 import bpy
-import numpy as np
 from bpy.types import Object
 
 from ...core import IKError
 from ...core.errors import check_known
-from ..animation.fcurves import key_frames, own_curves, read_keys
+from ..animation.fcurves import frames_around, key_frames, own_curves, read_keys
 from ..effectors.effectors import targets_of
 from ..properties.settings import EFFECTORS_PATH, RANGE_ITEMS, effector_path, settings_of
 
@@ -47,38 +46,38 @@ def bake_range(armature_object: Object, which: str | None = None) -> range:
     check_known("Range", which, RANGES)
     name = armature_object.name
     if which == 'SCENE':
-        start, end = scene.frame_start, scene.frame_end
+        found = range(scene.frame_start, scene.frame_end + 1)
     elif which == 'PREVIEW':
         if not scene.use_preview_range:
             raise IKError(
                 "scene {scene!r} has no preview range: set one (P in the Timeline), or choose another range",
                 scene=scene.name,
             )
-        start, end = scene.frame_preview_start, scene.frame_preview_end
+        found = range(scene.frame_preview_start, scene.frame_preview_end + 1)
     elif which == 'ACTION':
-        start, end = _around(_key_frames([armature_object], chosen=False))
-        if end < start:
+        found = frames_around(_key_frames([armature_object], chosen=False))
+        if not found:
             raise IKError("{name!r} has no action with keys: choose another range", name=name)
     elif which == 'KEYS':
         objects = [armature_object, *targets_of(armature_object)]
-        start, end = _around(_key_frames(objects, chosen=True))
-        if end < start:
+        found = frames_around(_key_frames(objects, chosen=True))
+        if not found:
             raise IKError(
                 "no keys of {name!r} or its targets are selected: select some in the Dope Sheet, or choose "
                 "another range",
                 name=name,
             )
     else:
-        start, end = settings.bake_start, settings.bake_end
-    if end < start:
+        found = range(settings.bake_start, settings.bake_end + 1)
+    if not found:
         raise IKError(
             "the frame range of {name!r} is empty: it starts at {start} and ends at {end}. Set it in the "
             "sidebar, tab Poise",
             name=name,
-            start=start,
-            end=end,
+            start=found.start,
+            end=found.stop - 1,
         )
-    return range(start, end + 1)
+    return found
 
 
 def frames_of(armature_object: Object, frames: Iterable[float] | str | None) -> tuple[int, ...]:
@@ -153,13 +152,6 @@ def _key_frames(objects: Iterable[Object], *, chosen: bool) -> Iterator[float]:
             keys = read_keys(curve)
             frames = keys["co"][:, 0] / key_time()
             yield from (frames[keys["select_control_point"]] if chosen else frames).tolist()
-
-
-def _around(frames: Iterable[float]) -> tuple[int, int]:
-    """Return the first and the last whole frame of some; (0, -1) where there are none."""
-    known = list(frames)
-    # Single precision has a key on a frame a little beside it.
-    return (int(np.floor(min(known) + 1e-3)), int(np.ceil(max(known) - 1e-3))) if known else (0, -1)
 
 
 def checked_frames(frames: Iterable[float] | None) -> tuple[int, ...]:

@@ -34,14 +34,15 @@ from ..animation.fcurves import (
     ChannelKeys,
     action_curves,
     check_keyable,
+    frames_around,
     is_locked,
     key_frames,
     new_action,
     own_channelbag,
     own_curves,
+    placing,
     present_frame,
     read_keys,
-    rotation_channel,
     sample_channels,
     write_keys,
 )
@@ -215,8 +216,7 @@ class ContactsJob(Job[ContactReport]):
         """Frames from the first key of the targets to the last."""
         entries: Any = settings_of(armature_object).effectors
         targets = [entries[row].target for row in self._rows]
-        keys = key_frames(*(curve for target in targets for curve in own_curves(target).values()))
-        return range(round(float(keys.min())), round(float(keys.max())) + 1)
+        return frames_around(key_frames(*(c for target in targets for c in own_curves(target).values())))
 
     # The work
 
@@ -375,7 +375,7 @@ class _Paths:
         depsgraph = bpy.context.view_layer.depsgraph
         for row in self._rows:
             entry, carrier = entries[row], np.eye(4)
-            own = np.concatenate([getattr(entry.target, path) for path in _paths_of(entry.target)])
+            own = np.concatenate([getattr(entry.target, path) for path in placing(entry.target)])
             if entry.contact_object is not None:
                 carrier = np.array(entry.contact_object.evaluated_get(depsgraph).matrix_world)
                 carrier[:3, :3] = orthogonal(carrier)
@@ -447,14 +447,9 @@ class _Paths:
         return written
 
 
-def _paths_of(target: Object) -> tuple[str, str]:
-    """The properties that place a target."""
-    return "location", rotation_channel(target.rotation_mode)[0]
-
-
 def _channels_of(target: Object) -> list[tuple[str, int]]:
-    """Their channels."""
-    return [(path, index) for path in _paths_of(target) for index in range(len(getattr(target, path)))]
+    """The channels that place a target."""
+    return [(path, index) for path in placing(target) for index in range(len(getattr(target, path)))]
 
 
 def _range_of(action: Any) -> tuple[float, float]:

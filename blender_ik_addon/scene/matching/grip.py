@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Hands that hold a prop: their targets go where the prop goes, as they do in the recording."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import bpy
@@ -13,7 +13,7 @@ from ...core.amounts import number_of_targets
 from ...core.arrays import FloatArray
 from ...core.messages import Message
 from ..animation.dependence import check_independence, dependence
-from ..animation.fcurves import key_frames, own_curves, rotation_channel, write_keys
+from ..animation.fcurves import frames_around, key_frames, own_curves, placing, write_keys
 from ..armature.restoring import played_restored
 from ..armature.rotation_modes import set_rotation
 from ..effectors.effectors import check_present, label_of, target_of
@@ -104,16 +104,14 @@ def _carrier(armature_object: Object, prop: Object, rows: Sequence[int]) -> Any:
     )
 
 
-def _keyed_frames(target: Any) -> list[int]:
+def _keyed_frames(target: Any) -> range:
     """Whole frames from the first to the last key of a target; none where it has none."""
-    paths = ("location", rotation_channel(target.rotation_mode)[0])
-    curves = [curve for (path, _), curve in own_curves(target).items() if path in paths]
-    frames = key_frames(*curves)
-    return list(range(round(frames.min()), round(frames.max()) + 1)) if len(frames) else []
+    curves = [curve for (path, _), curve in own_curves(target).items() if path in placing(target)]
+    return frames_around(key_frames(*curves))
 
 
 def _sampled(
-    armature_object: Object, carrier: Any, frames: dict[int, list[int]]
+    armature_object: Object, carrier: Any, frames: Mapping[int, Sequence[int]]
 ) -> dict[int, list[FloatArray]]:
     """carrier_from_target of each frame of each target, (4, 4); where it has none, of the present frame."""
     scene, view_layer = bpy.context.scene, bpy.context.view_layer

@@ -21,11 +21,12 @@ from ...core.messages import Message, counted, listed
 from ..animation.fcurves import (
     ChannelKeys,
     bone_keys,
+    frames_around,
     key_frames,
     new_action,
     own_curves,
+    placing,
     present_frame,
-    rotation_channel,
     write_keys,
 )
 from ..armature.poses import PROPERTIES, RawChannels, raw_channels
@@ -68,8 +69,7 @@ def clip_range(armature_object: Object) -> range:
             "import a clip, and press again",
             armature=armature_object.name,
         )
-    # Single precision has a key on a frame a little beside it.
-    return range(int(np.floor(min(frames) + 1e-3)), int(np.ceil(max(frames) - 1e-3)) + 1)
+    return frames_around(frames)
 
 
 def targets_from_animation(
@@ -235,7 +235,7 @@ class _Samples:
     def __init__(self, armature_object: Object, rows: Sequence[int]) -> None:
         bones: Any = armature_object.pose.bones if armature_object.pose else ()
         self._rows = tuple(rows)
-        self._keyed = {b.name: ("location", rotation_channel(b.rotation_mode)[0]) for b in bones}
+        self._keyed = {bone.name: placing(bone) for bone in bones}
         """Bone -> its properties that are keyed."""
         self._channels: list[RawChannels] = []
         """Of all bones, (n, 17), of each frame."""

@@ -8,6 +8,7 @@ moved or keyed are left out, with the reason; if none is left, an `IKError` says
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any, Final, cast
 
 import bpy
@@ -25,6 +26,7 @@ from ..animation.fcurves import (
     driven_channels,
     is_locked,
     own_curves,
+    placing,
     present_frame,
     property_keys,
     rotation_channel,
@@ -217,8 +219,7 @@ def channels_that_count(entry: Any) -> tuple[bool, bool]:
 
 def _paths(entry: Any) -> list[str]:
     """The properties of the target of an effector by which it counts."""
-    places, turns = channels_that_count(entry)
-    return ["location"] * places + [rotation_channel(entry.target.rotation_mode)[0]] * turns
+    return [*compress(placing(entry.target), channels_that_count(entry))]
 
 
 def able_targets(
