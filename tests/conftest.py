@@ -36,6 +36,8 @@ settings.load_profile("poise")
 
 MORE = float(os.environ.get("POISE_CASES", "1"))
 """How many times as many random cases are tried as in a whole run; below 1 fewer of those."""
+WHOLE = "POISE_CASES" in os.environ
+"""Whether this is a whole run."""
 FEW = 0.05
 """The part of them that the core tests try where nothing is said, as they are run often."""
 
@@ -47,7 +49,7 @@ def cases(count: int, of: str = "") -> Callable[[Any], Any]:
         count: How many a whole run tries.
         of: Tests that differ by this alone have different cases.
     """
-    tried = ceil(count * (MORE if "POISE_CASES" in os.environ else FEW))
+    tried = ceil(count * (MORE if WHOLE else FEW))
     chosen = settings(max_examples=tried, derandomize=MORE <= 1.0, print_blob=True)
     return chosen if MORE > 1.0 or not of else lambda test: seed(of)(chosen(test))
 

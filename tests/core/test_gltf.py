@@ -2,6 +2,7 @@
 """glTF files: what is read, in which form they come, and what is said of bad ones."""
 
 import contextlib
+import copy
 import json
 import random
 from pathlib import Path
@@ -156,8 +157,9 @@ def test_whatever_is_wrong_is_an_error_in_words(tmp_path: Path) -> None:
 
     path = tmp_path / "bad.gltf"
     read = 0
-    for place in places(leg()):
-        document = leg()
+    whole = leg()
+    for place in places(whole):
+        document = copy.deepcopy(whole)
         inner: Any = document
         for key in place[:-1]:
             inner = inner[key]

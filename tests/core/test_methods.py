@@ -235,13 +235,24 @@ def test_nothing_to_do_changes_nothing(method: str, rng: np.random.Generator) ->
 def test_twice_the_same_is_the_same_and_the_callback_stops_it(method: str) -> None:
     skeleton = planar(3)
     problem = Problem(skeleton, (reach(3, [1.0, 1.5, 0.0]),))
-    first, second = (solve(problem, Pose.rest(skeleton), method=method, max_iterations=200) for _ in range(2))
+    counted: list[int] = []
+    first, second = (
+        solve(
+            problem,
+            Pose.rest(skeleton),
+            method=method,
+            max_iterations=200,
+            callback=lambda number, _: bool(counted.append(number)),
+        )
+        for _ in range(2)
+    )
+    assert counted == 2 * list(range(1, first.iterations + 1))
     assert first.status is Status.REACHED  # it knows when it is done
     assert first.pose.channels.tobytes() == second.pose.channels.tobytes()
     assert first.costs.tobytes() == second.costs.tobytes()
     assert first.iterations == second.iterations and first.message == second.message
     stopped = solve(problem, Pose.rest(skeleton), method=method, callback=lambda number, _: number == 2)
-    assert stopped.status is Status.CANCELLED
+    assert stopped.status is Status.CANCELLED and "cancelled" in stopped.message
     assert stopped.iterations == 2
     assert len(first.costs) == first.iterations + 1
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bounded L-BFGS against scipy's, and on the problem it is there for."""
+"""The bounded L-BFGS: where it ends nothing leads down, and in whole runs scipy's ends there too."""
 
 import math
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from blender_ik_addon.core import IKError
 from blender_ik_addon.core.methods.nonlinear import BoundedDescent, penalized_error
+from tests.conftest import WHOLE
 from tests.core.builders import Array
 
 Function = Callable[[Array], tuple[float, Array]]
@@ -46,7 +47,7 @@ def arm(gamma: float, target: tuple[float, float], n: int = 4) -> Function:
 
 def scipys(function: Function, start: Array, lower: Array, upper: Array) -> tuple[float, Array]:
     """The minimum by scipy's L-BFGS-B."""
-    from scipy.optimize import minimize  # which takes long to import
+    from scipy.optimize import minimize  # which takes as long to import as all of these tests
 
     answer = minimize(
         function,
@@ -82,32 +83,30 @@ def assert_stationary(minimum: BoundedDescent, lower: Array, upper: Array, toler
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 12))
-def test_on_a_quadratic_in_a_box_it_ends_where_scipys_does(seed: int, n: int) -> None:
+def test_on_a_quadratic_in_a_box_it_ends_at_the_only_minimum(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     function, start = quadratic(rng, n), rng.normal(size=n)
     lower = rng.uniform(-1.0, 0.5, n)
     upper = lower + rng.uniform(0.0, 1.5, n)
     lower[rng.random(n) < 0.3], upper[rng.random(n) < 0.3] = -np.inf, np.inf
     minimum = minimised(function, start, lower, upper)
-    value, x = scipys(function, start, lower, upper)
     assert minimum.converged
     # A value of 100 is known to 1e-14, a slope of a Hessian of 1e4 to some 1e-5, on some processors less.
     assert_stationary(minimum, lower, upper, 1e-4)
-    assert_allclose(minimum.values, x, atol=1e-4)
-    assert minimum.value <= value + 1e-10 * (1.0 + abs(value))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_in_a_curved_valley_with_bounds_it_ends_where_scipys_does(seed: int) -> None:
+def test_in_a_curved_valley_with_bounds_it_ends_at_a_minimum(seed: int) -> None:
     rng = np.random.default_rng(seed)
     lower = rng.uniform(-2.0, 0.5, 10)
     upper, start = lower + rng.uniform(0.3, 3.0, 10), rng.uniform(-2.0, 2.0, 10)
     minimum = minimised(rosenbrock, start, lower, upper)
-    value, x = scipys(rosenbrock, start, lower, upper)
     assert minimum.converged
     assert_stationary(minimum, lower, upper, 1e-6)
-    assert_allclose(minimum.value, value, rtol=1e-9)
-    assert_allclose(minimum.values, x, atol=1e-6)
+    if WHOLE:
+        value, x = scipys(rosenbrock, start, lower, upper)
+        assert_allclose(minimum.value, value, rtol=1e-9)
+        assert_allclose(minimum.values, x, atol=1e-6)
 
 
 def test_in_a_curved_valley_without_bounds_it_comes_to_its_end() -> None:
@@ -120,16 +119,17 @@ def test_in_a_curved_valley_without_bounds_it_comes_to_its_end() -> None:
 @pytest.mark.parametrize("gamma", [0.0, 0.1, 1.0])
 @pytest.mark.parametrize("limit", [0.3, math.inf])
 @pytest.mark.parametrize("target", [(1.0, 2.0), (5.0, 3.0)])
-def test_an_arm_reaches_as_scipys_does(gamma: float, limit: float, target: tuple[float, float]) -> None:
+def test_an_arm_reaches_as_far_as_it_can(gamma: float, limit: float, target: tuple[float, float]) -> None:
     function, start = arm(gamma, target), np.array([0.1, 0.2, 0.1, 0.2])
     bound = np.full(4, limit)
     minimum = minimised(function, start, -bound, bound)
-    value, x = scipys(function, start, -bound, bound)
     assert minimum.converged
     assert_stationary(minimum, -bound, bound, 1e-6)
-    assert_allclose(minimum.value, value, atol=1e-8)
-    if gamma:  # else there is more than one
-        assert_allclose(minimum.values, x, atol=1e-5)
+    if WHOLE:
+        value, x = scipys(function, start, -bound, bound)
+        assert_allclose(minimum.value, value, atol=1e-8)
+        if gamma:  # else there is more than one
+            assert_allclose(minimum.values, x, atol=1e-5)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.3])

@@ -105,7 +105,7 @@ def at_rest(skeleton: Skeleton, joint: str) -> Array:
 
 
 # ----------------------------------------------------------------------------------------------------------
-# Nothing to do
+# Scenes
 
 
 def far_and_near(skeleton: Skeleton) -> tuple[Task, ...]:
@@ -233,14 +233,6 @@ def test_out_of_reach_a_limb_stands_still_when_the_target_does(method: str, limi
     assert_allclose(again.pose.channels, first.pose.channels, atol=1e-6)
 
 
-@each_limit
-def test_out_of_reach_a_figure_stands_still_when_the_targets_do(limit: float | None) -> None:
-    problem, first = answer("out of reach", "PRIORITY", limit)
-    again = solve(problem, first.pose, restarts=FEW)
-    assert first.status is Status.SETTLED
-    assert_allclose(again.pose.channels, first.pose.channels, atol=1e-6)
-
-
 @pytest.mark.parametrize(("tolerance", "reached"), [(0.005, False), (0.02, True)])
 def test_reached_is_within_the_tolerance_of_its_kind(tolerance: float, reached: bool) -> None:
     upper = np.full((1, 6), np.inf)
@@ -329,29 +321,6 @@ def test_limits_are_never_violated_not_even_during_the_run(seed: int) -> None:
     assert seen
     for values in (*seen, mechanism.values(solution.pose)):
         assert (values >= lower).all() and (values <= upper).all()  # exactly
-
-
-def test_the_callback_stops_it_and_counts_iterations() -> None:
-    skeleton = upper_body()
-    problem = Problem(skeleton, far_and_near(skeleton))
-    counted: list[int] = []
-
-    def until(last: int) -> Callable[[int, Array], bool]:
-        def callback(iteration: int, values: Array) -> bool:
-            counted.append(iteration)
-            return iteration == last
-
-        return callback
-
-    stopped = solve(problem, Pose.rest(skeleton), callback=until(3))
-    assert counted == [1, 2, 3]
-    assert stopped.iterations == 3
-    assert stopped.status is Status.CANCELLED and "cancelled" in stopped.message
-    counted.clear()
-    problem = Problem(skeleton, within_reach(skeleton))
-    whole = solve(problem, Pose.rest(skeleton), callback=until(-1))
-    assert counted == list(range(1, whole.iterations + 1))
-    assert whole.status is not Status.CANCELLED
 
 
 @pytest.mark.parametrize("most", [1, 4])
@@ -571,17 +540,6 @@ def test_channels_that_slide_weigh_as_places_do(length: float) -> None:
     tasks = (StayNear(channels=wanted, over=(0,), weight=2.0), reach(0, [0, length, 0]))
     solution = solve(Problem(skeleton, tasks), Pose.rest(skeleton))
     assert_allclose(solution.pose.translation[0] / length, [0.8, 0.2, 0.0], atol=1e-3)
-
-
-def test_roots_and_joints_in_the_middle_take_tasks() -> None:
-    skeleton = humanoid()
-    tasks = (
-        reach("hips", [0.1, 0.2, 0.9]),
-        reach("chest", [0.15, 0.15, 1.17]),
-        reach("forearm.R", [-0.2, 0.0, 1.2]),
-    )
-    solution = solve(Problem(skeleton, tasks), Pose.rest(skeleton))
-    assert solution.status is Status.REACHED
 
 
 # ----------------------------------------------------------------------------------------------------------
