@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,18 @@ def empty_file(addon: None) -> None:
     `read_factory_settings` would do too, but it takes 25 ms and resets the preferences under Rigify's feet.
     """
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+
+
+@pytest.fixture
+def armature() -> Any:
+    """The figure at rest, where a file has no other."""
+    return builders.humanoid()
+
+
+@pytest.fixture
+def obj() -> Any:
+    """An armature of one bone."""
+    return builders.chain(1)
 
 
 @pytest.fixture

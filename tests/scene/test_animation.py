@@ -43,8 +43,7 @@ def test_keys_land_on_their_frames_and_channels() -> None:
     assert (result.keys, result.keys_replaced, result.skipped, result.notes) == (12, 0, (), ())
 
 
-def test_written_keys_are_what_blender_inserts_itself() -> None:
-    obj = chain(1)
+def test_written_keys_are_what_blender_inserts_itself(obj: Any) -> None:
     frames, values = np.arange(1.0, 9.0), np.array([0.0, 1.0, 5.0, 5.0, 4.0, -1.0, 0.0, 2.0])
     write_keys(obj, frames, [ChannelKeys(LOCATION, 0, values)])
     reference = channelbag_of(obj).fcurves.new(LOCATION, index=1)
@@ -73,8 +72,7 @@ def test_the_pose_plays_what_was_written() -> None:
     assert obj.pose.bones["bone.001"].location.y == 2.0
 
 
-def test_rewriting_is_seen_without_a_frame_change() -> None:
-    obj = chain(1)
+def test_rewriting_is_seen_without_a_frame_change(obj: Any) -> None:
     write_keys(obj, [1, 10], [location_keys([1.0, 2.0])])
     bpy.context.view_layer.update()
     write_keys(obj, [1, 10], [location_keys([5.0, 6.0])])
@@ -82,8 +80,7 @@ def test_rewriting_is_seen_without_a_frame_change() -> None:
     assert evaluated.pose.bones["bone.000"].location.x == 5.0
 
 
-def test_a_quaternion_bone_gets_four_curves() -> None:
-    obj = chain(1)
+def test_a_quaternion_bone_gets_four_curves(obj: Any) -> None:
     property_name, components = animation.rotation_channel(obj.pose.bones["bone.000"].rotation_mode)
     values = np.array([[1.0, 0, 0, 0], [0.5, 0.5, 0.5, 0.5]])
 
@@ -99,8 +96,7 @@ def test_a_quaternion_bone_gets_four_curves() -> None:
     assert obj.pose.bones["bone.000"].rotation_quaternion[:] == (0.5, 0.5, 0.5, 0.5)
 
 
-def test_a_bone_name_with_quotes_is_found() -> None:
-    obj = chain(1)
+def test_a_bone_name_with_quotes_is_found(obj: Any) -> None:
     obj.data.bones["bone.000"].name = 'odd "name" \\'
     write_keys(obj, [1], animation.bone_keys('odd "name" \\', "location", [[1.0, 2.0, 3.0]]))
     bpy.context.scene.frame_set(1)
@@ -131,8 +127,7 @@ def test_curves_are_grouped_by_bone() -> None:
 # What is there already
 
 
-def test_older_keys_outside_the_range_stay_and_inside_are_replaced() -> None:
-    obj = chain(1)
+def test_older_keys_outside_the_range_stay_and_inside_are_replaced(obj: Any) -> None:
     curve = odd_curve(obj)
     before = action_record(obj)
     name = f"curve By hand OBchain {LOCATION} 0"
@@ -150,8 +145,7 @@ def test_older_keys_outside_the_range_stay_and_inside_are_replaced() -> None:
     assert curve.is_valid
 
 
-def test_a_key_nearer_than_blender_can_tell_apart_is_replaced() -> None:
-    obj = chain(1)
+def test_a_key_nearer_than_blender_can_tell_apart_is_replaced(obj: Any) -> None:
     # Blender merges keys as near as these, and lets the later one win: after the range that is the old one.
     write_keys(obj, [0.995, 2.005, 20.0], [location_keys([5.0, 5.0, 6.0])])
     write_keys(obj, [1.0, 2.0], [location_keys([1.0, 2.0])])
@@ -167,8 +161,7 @@ def test_one_slot_that_moves_two_objects_is_noted() -> None:
     assert result.notes == ("the same action slot also moves second",)
 
 
-def test_a_driven_channel_is_left_out_and_noted() -> None:
-    obj = chain(1)
+def test_a_driven_channel_is_left_out_and_noted(obj: Any) -> None:
     obj.pose.bones["bone.000"].driver_add("location", 1)
     muted = obj.pose.bones["bone.000"].driver_add("location", 2)
     muted.mute = True
@@ -198,8 +191,7 @@ def test_a_locked_curve_is_left_alone_and_a_muted_one_written_with_a_note(state:
         assert points(curve_of(obj)) == [(1.0, 8.0), (2.0, 9.0)]
 
 
-def test_modifiers_are_muted_and_noted_and_keys_before_the_old_ones_are_put_before_them() -> None:
-    obj = chain(1)
+def test_modifiers_are_muted_and_noted_and_keys_before_the_old_ones_are_put_before_them(obj: Any) -> None:
     write_keys(obj, [10, 11], [location_keys([5.0, 6.0])])
     assert curve_of(obj).group is None and len(channelbag_of(obj).groups) == 0  # none was asked for
     curve_of(obj).modifiers.new("CYCLES")  # changes nothing between keys
@@ -231,8 +223,7 @@ def push_down(obj: Any) -> Any:
     return strip
 
 
-def test_tweak_mode_is_refused() -> None:
-    obj = chain(1)
+def test_tweak_mode_is_refused(obj: Any) -> None:
     write_keys(obj, [1, 2], [location_keys([1.0, 2.0])])
     push_down(obj).select = True
     obj.animation_data.nla_tracks[0].select = True
@@ -243,8 +234,7 @@ def test_tweak_mode_is_refused() -> None:
         write_keys(obj, [1, 2], [location_keys([8.0, 9.0])])
 
 
-def test_nla_that_changes_what_plays_is_noted() -> None:
-    obj = chain(1)
+def test_nla_that_changes_what_plays_is_noted(obj: Any) -> None:
     keys = [location_keys([1.0, 2.0])]
     write_keys(obj, [1, 2], keys)
     push_down(obj)
@@ -255,8 +245,7 @@ def test_nla_that_changes_what_plays_is_noted() -> None:
     assert "solo" in write_keys(obj, [1, 2], keys).notes[0]
 
 
-def test_linked_action_and_linked_object_are_refused(tmp_path: Path) -> None:
-    obj = chain(1)
+def test_linked_action_and_linked_object_are_refused(tmp_path: Path, obj: Any) -> None:
     write_keys(obj, [1, 2], [location_keys([1.0, 2.0])])
     library = str(tmp_path / "library.blend")
     bpy.data.libraries.write(library, {obj})
@@ -274,8 +263,7 @@ def test_linked_action_and_linked_object_are_refused(tmp_path: Path) -> None:
         write_keys(linked, [1, 2], keys)
 
 
-def test_curves_of_samples_are_refused() -> None:
-    obj = chain(1)
+def test_curves_of_samples_are_refused(obj: Any) -> None:
     write_keys(obj, [1, 20], [location_keys([1.0, 2.0])])
     curve_of(obj).convert_to_samples(1, 20)
     with pytest.raises(IKError, match=r"samples"):
@@ -285,8 +273,7 @@ def test_curves_of_samples_are_refused() -> None:
 # Reading
 
 
-def test_sampling_agrees_with_blender_on_every_frame() -> None:
-    obj = chain(1)
+def test_sampling_agrees_with_blender_on_every_frame(obj: Any) -> None:
     odd_curve(obj)
     obj.pose.bones["bone.000"].location.y = 0.25
     frames = np.arange(-7.0, 33.0, 0.5)
@@ -299,8 +286,7 @@ def test_sampling_agrees_with_blender_on_every_frame() -> None:
         assert obj.pose.bones["bone.000"].location.x == pytest.approx(value, abs=1e-6)
 
 
-def test_a_muted_curve_samples_as_the_value_that_stays() -> None:
-    obj = chain(1)
+def test_a_muted_curve_samples_as_the_value_that_stays(obj: Any) -> None:
     write_keys(obj, [1, 2], [location_keys([1.0, 2.0])])
     curve_of(obj).mute = True
     obj.pose.bones["bone.000"].location.x = 0.5

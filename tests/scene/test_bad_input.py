@@ -111,8 +111,7 @@ def test_what_is_no_armature_is_refused(use: str, what: str | None, tmp_path: Pa
         USES[use](what and builders.empty(what), tmp_path / "preset.json")
 
 
-def test_a_bone_that_is_scaled_to_nothing_is_told_and_the_rest_set_up():
-    armature = builders.humanoid()
+def test_a_bone_that_is_scaled_to_nothing_is_told_and_the_rest_set_up(armature: Any):
     armature.pose.bones["hand.L"].scale = (0.0, 0.0, 0.0)
     bpy.context.view_layer.update()
     report = posing.setup_character(armature)
@@ -121,8 +120,7 @@ def test_a_bone_that_is_scaled_to_nothing_is_told_and_the_rest_set_up():
     assert all(entry.target is not None for entry in armature.poise.effectors)
 
 
-def test_a_target_on_the_rig_that_it_drives_is_told_by_the_next_set_up():
-    armature = builders.humanoid()
+def test_a_target_on_the_rig_that_it_drives_is_told_by_the_next_set_up(armature: Any):
     posing.setup_character(armature)
     target = armature.poise.effectors[0].target
     target.parent, target.parent_type, target.parent_bone = armature, 'BONE', "head"
@@ -154,8 +152,7 @@ def deleted_with_x(target: Any) -> None:
 
 
 @pytest.mark.parametrize("remedy", ["set-up", "make targets"])
-def test_a_target_that_is_deleted_in_the_viewport_is_missing_everywhere(remedy: str):
-    armature = builders.humanoid()
+def test_a_target_that_is_deleted_in_the_viewport_is_missing_everywhere(remedy: str, armature: Any):
     posing.setup_character(armature)
     bpy.context.view_layer.objects.active = armature
     entry = armature.poise.effectors[3]
@@ -174,8 +171,7 @@ def test_a_target_that_is_deleted_in_the_viewport_is_missing_everywhere(remedy: 
     assert not bpy.ops.poise.make_targets.poll()
 
 
-def test_a_balance_whose_target_is_deleted_is_over_what_the_body_stands_on():
-    armature = builders.humanoid()
+def test_a_balance_whose_target_is_deleted_is_over_what_the_body_stands_on(armature: Any):
     posing.setup_character(armature)
     index = posing.add_effector(armature, "hips", kind='BALANCE')
     deleted_with_x(armature.poise.effectors[index].target)
@@ -183,8 +179,7 @@ def test_a_balance_whose_target_is_deleted_is_over_what_the_body_stands_on():
     assert posing.solve_pose(armature).effectors[index].position is not None
 
 
-def test_a_choice_that_is_deleted_in_the_viewport_is_made_anew():
-    armature = builders.humanoid()
+def test_a_choice_that_is_deleted_in_the_viewport_is_made_anew(armature: Any):
     index = posing.add_effector(armature, "hand.L", kind='ONE_OF')
     bpy.context.view_layer.objects.active = armature
     entry = armature.poise.effectors[index]
@@ -199,8 +194,7 @@ def test_a_choice_that_is_deleted_in_the_viewport_is_made_anew():
 
 
 @pytest.mark.parametrize("place", ["another scene", "an instanced collection"])
-def test_a_target_that_is_only_elsewhere_is_not_missing(place: str):
-    armature = builders.humanoid()
+def test_a_target_that_is_only_elsewhere_is_not_missing(place: str, armature: Any):
     goal = builders.empty("goal", (0.5, -0.3, 1.2))
     posing.add_effector(armature, "hand.L", kind='POSITION', target=goal)
     collection = bpy.data.collections.new("elsewhere")
@@ -217,8 +211,7 @@ def test_a_target_that_is_only_elsewhere_is_not_missing(place: str):
         assert posing.solve_pose(armature).reached
 
 
-def test_armatures_that_share_their_bones_are_set_up_each_for_itself():
-    armature = builders.humanoid()
+def test_armatures_that_share_their_bones_are_set_up_each_for_itself(armature: Any):
     twin: Any = bpy.data.objects.new("twin", armature.data)
     bpy.context.scene.collection.objects.link(twin)
     twin.location.x = 3.0
@@ -233,8 +226,7 @@ def test_armatures_that_share_their_bones_are_set_up_each_for_itself():
     assert all(not bone.rotation_euler.to_quaternion().angle for bone in armature.pose.bones)
 
 
-def test_names_of_all_sorts_do_no_harm(tmp_path: Path):
-    armature = builders.humanoid()
+def test_names_of_all_sorts_do_no_harm(tmp_path: Path, armature: Any):
     for number, bone in enumerate(armature.data.bones):
         odd = [
             '"quo\'te"',
@@ -268,8 +260,7 @@ def test_names_of_all_sorts_do_no_harm(tmp_path: Path):
     assert posing.solve_pose(armature).reached
 
 
-def test_a_chain_that_others_decide_is_told_by_the_set_up():
-    armature = builders.humanoid()
+def test_a_chain_that_others_decide_is_told_by_the_set_up(armature: Any):
     constraint = armature.pose.bones["forearm.L"].constraints.new('COPY_ROTATION')
     constraint.target = builders.empty("other")
     report = posing.setup_character(armature)
@@ -278,9 +269,8 @@ def test_a_chain_that_others_decide_is_told_by_the_set_up():
 
 
 @pytest.mark.parametrize(("angle", "wider"), [(-0.6, True), (-0.2, False)])
-def test_limits_are_as_wide_as_the_pose_in_which_a_figure_is_found(angle: float, wider: bool):
+def test_limits_are_as_wide_as_the_pose_in_which_a_figure_is_found(angle: float, wider: bool, armature: Any):
     """But a knee that is a little over-stretched teaches nothing."""
-    armature = builders.humanoid()
     for side, sign in (("L", 1.0), ("R", -1.0)):
         bone = armature.pose.bones[f"shin.{side}"]
         bone.rotation_mode, bone.rotation_euler = 'XYZ', (sign * angle, 0.0, 0.0)

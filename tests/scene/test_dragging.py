@@ -2,6 +2,7 @@
 """Dragging: the bone follows, what holds holds, and nothing is left behind when it is put back."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import bpy
 import numpy as np
@@ -37,6 +38,12 @@ def figure(**effectors: str) -> bpy.types.Object:
     return armature
 
 
+@pytest.fixture
+def armature() -> Any:
+    """The figure without effectors."""
+    return figure()
+
+
 def place(armature: bpy.types.Object, bone: str) -> np.ndarray:
     """Head of a bone in the world, as Blender has it."""
     bpy.context.view_layer.update()
@@ -57,8 +64,7 @@ def assert_stay(armature: bpy.types.Object, places: dict[str, np.ndarray]) -> No
         assert np.linalg.norm(place(armature, bone) - was) < HALF_MILLIMETRE, bone
 
 
-def test_a_hand_follows_over_forty_steps_and_feet_stay():
-    armature = figure()
+def test_a_hand_follows_over_forty_steps_and_feet_stay(armature: Any):
     feet = {bone: place(armature, bone) for bone in ("foot.L", "foot.R")}
     other = place(armature, "hand.R")
     drag = Drag(armature, "hand.L")
@@ -74,8 +80,7 @@ def test_a_hand_follows_over_forty_steps_and_feet_stay():
     assert report.message == ""
 
 
-def test_out_of_reach_feet_stay_and_what_holds_loosely_gives_way():
-    armature = figure()
+def test_out_of_reach_feet_stay_and_what_holds_loosely_gives_way(armature: Any):
     feet = {bone: place(armature, bone) for bone in ("foot.L", "foot.R")}
     drag = Drag(armature, "hand.L")
     pull(drag, (0.8, -2.0, -0.3), 4)
@@ -89,8 +94,7 @@ def test_out_of_reach_feet_stay_and_what_holds_loosely_gives_way():
     assert "give way" in report.message
 
 
-def test_a_still_mouse_changes_nothing():
-    armature = figure()
+def test_a_still_mouse_changes_nothing(armature: Any):
     drag = Drag(armature, "hand.L")
     pull(drag, (0.0, -0.1, 0.05), 2)
     before = np.array([bone.matrix_basis for bone in armature.pose.bones])
@@ -100,8 +104,7 @@ def test_a_still_mouse_changes_nothing():
     np.testing.assert_allclose(after, before, atol=1e-6)
 
 
-def test_what_is_free_stays_near_the_pose_and_does_not_go_to_rest():
-    armature = figure()
+def test_what_is_free_stays_near_the_pose_and_does_not_go_to_rest(armature: Any):
     armature.pose.bones["head"].rotation_euler.z = 0.7
     armature.pose.bones["spine.002"].rotation_euler.x = 0.3
     drag = Drag(armature, "hand.L")
@@ -123,8 +126,7 @@ def test_cancel_restores_every_bit():
     assert armature.animation_data is None
 
 
-def test_pins_come_and_go():
-    armature = figure()
+def test_pins_come_and_go(armature: Any):
     drag = Drag(armature, "hips")
     assert drag.pin("foot.R") is False
     assert drag.pin("head") is True
@@ -140,8 +142,7 @@ def test_pins_come_and_go():
         drag.pin("nose")
 
 
-def test_a_new_pin_holds_where_the_bone_is_now_and_orientation_is_kept_when_asked_for():
-    armature = figure()
+def test_a_new_pin_holds_where_the_bone_is_now_and_orientation_is_kept_when_asked_for(armature: Any):
     drag = Drag(armature, "hand.L")
     before = np.array(armature.pose.bones["hand.L"].matrix)[:3, :3]
     drag.keep_orientation(True)
@@ -211,8 +212,7 @@ def test_in_live_mode_a_dragged_bone_stays_until_a_target_moves_and_then_only_if
     assert off < HALF_MILLIMETRE if pinned else off > 0.05
 
 
-def test_any_point_of_the_bone_can_be_grabbed_wherever_the_armature_lies():
-    armature = figure()
+def test_any_point_of_the_bone_can_be_grabbed_wherever_the_armature_lies(armature: Any):
     armature.location, armature.scale = (3.0, 1.0, -2.0), (0.5, 0.5, 0.5)
     armature.rotation_euler = (0.3, 0.2, 2.0)
     bpy.context.view_layer.update()
@@ -356,8 +356,7 @@ def test_a_drag_is_one_undo_step():
     assert pose_record(bpy.data.objects[name]) == after
 
 
-def test_the_operator_gives_the_numbers_of_the_class():
-    armature = figure()
+def test_the_operator_gives_the_numbers_of_the_class(armature: Any):
     drag = Drag(armature, "hand.L")
     offset = np.array([-0.1, -0.2, 0.1], dtype=np.float32).astype(np.float64)  # as properties hold it
     drag.move(drag.place + offset)
@@ -480,8 +479,7 @@ def test_a_dragged_bone_gives_way_to_others_of_its_level():
     assert_stay(armature, feet)
 
 
-def test_a_confirmed_pose_has_settled_also_after_one_large_movement():
-    armature = figure()
+def test_a_confirmed_pose_has_settled_also_after_one_large_movement(armature: Any):
     drag = Drag(armature, "hand.L")
     drag.move(drag.place + np.array([-0.3, -0.5, 0.6]))
     assert drag.confirm().settled
@@ -576,8 +574,7 @@ def angles(armature: bpy.types.Object) -> np.ndarray:
     return np.array([bone.rotation_euler for bone in armature.pose.bones])
 
 
-def test_a_smooth_movement_turns_little_at_once_and_ends_where_any_other_does():
-    armature = figure()
+def test_a_smooth_movement_turns_little_at_once_and_ends_where_any_other_does(armature: Any):
     goal = place(armature, "hand.L") + np.array([0.3, -0.9, 0.9])
     at_once = Drag(armature, "hand.L")
     at_once.move(goal)

@@ -39,6 +39,12 @@ def set_up(make: Callable[[], Any], *, placed: bool = False) -> Any:
     return armature
 
 
+@pytest.fixture
+def armature() -> Any:
+    """A metarig whose feet roll."""
+    return set_up(builders.basic_human_metarig)
+
+
 def shown(armature: Any, bone: str) -> FloatArray:
     """world_from_bone as Blender shows it, (4, 4) [m]."""
     bpy.context.view_layer.update()
@@ -108,8 +114,7 @@ def test_feet_of_rigs_by_others_roll(data_folder: Path, name: str):
         assert abs(above.min()) < SINKS and above.max() > 0.01
 
 
-def test_switching_it_on_and_off_moves_nothing():
-    armature = set_up(builders.basic_human_metarig)
+def test_switching_it_on_and_off_moves_nothing(armature: Any):
     before = {bone.name: shown(armature, bone.name) for bone in armature.pose.bones}
     posing.solve_pose(armature)
     for bone, matrix in before.items():
@@ -124,8 +129,7 @@ def test_switching_it_on_and_off_moves_nothing():
     np.testing.assert_allclose(shown(armature, entry.bone), rolled, atol=1e-4)
 
 
-def test_what_is_snapped_or_pinned_while_rolled_stays():
-    armature = set_up(builders.basic_human_metarig)
+def test_what_is_snapped_or_pinned_while_rolled_stays(armature: Any):
     entry = armature.poise.effectors["foot.L"]
     entry.roll, entry.pivot_toe = 0.5, 0.3
     posing.solve_pose(armature)
@@ -137,8 +141,7 @@ def test_what_is_snapped_or_pinned_while_rolled_stays():
         np.testing.assert_allclose(shown(armature, "foot.L"), rolled, atol=2e-4)
 
 
-def test_a_floor_lifts_the_whole_foot():
-    armature = set_up(builders.basic_human_metarig)
+def test_a_floor_lifts_the_whole_foot(armature: Any):
     posing.add_floor(armature, ["foot.L", "foot.R"])
     before = sole(armature, "foot.L")
     posing.solve_pose(armature)
@@ -154,8 +157,7 @@ def test_a_floor_lifts_the_whole_foot():
         assert abs(sole(armature, "foot.L")[:, 2].min() - height) < SINKS
 
 
-def test_keys_of_the_roll_are_baked_and_the_toes_with_them():
-    armature = set_up(builders.basic_human_metarig)
+def test_keys_of_the_roll_are_baked_and_the_toes_with_them(armature: Any):
     entry = armature.poise.effectors["foot.L"]
     for frame, roll in ((1, 0.0), (5, 0.7), (9, 0.0)):
         entry.roll = roll
@@ -182,8 +184,7 @@ def angle_keys(armature: Any, name: str) -> dict[str, dict[float, float]]:
     return found
 
 
-def test_key_targets_keys_the_angles_too_and_undo_takes_all_of_it_back():
-    armature = set_up(builders.basic_human_metarig)
+def test_key_targets_keys_the_angles_too_and_undo_takes_all_of_it_back(armature: Any):
     row = list(armature.poise.effectors).index(armature.poise.effectors["foot.L"])
     for frame, roll in ((1, 0.1), (9, 0.6)):
         bpy.context.scene.frame_set(frame)
@@ -203,8 +204,7 @@ def test_key_targets_keys_the_angles_too_and_undo_takes_all_of_it_back():
     assert armature.poise.effectors["foot.L"].roll == pytest.approx(0.1)
 
 
-def test_key_targets_is_one_step_of_undo_with_the_angles():
-    armature = set_up(builders.basic_human_metarig)
+def test_key_targets_is_one_step_of_undo_with_the_angles(armature: Any):
     bpy.context.view_layer.objects.active = armature
     armature.poise.effectors["foot.L"].roll = 0.3
     bpy.ops.ed.undo_push(message="before")
@@ -219,8 +219,7 @@ def test_key_targets_is_one_step_of_undo_with_the_angles():
     assert armature.poise.effectors["foot.L"].roll == pytest.approx(0.3)
 
 
-def test_angles_that_cannot_be_keyed_are_named_and_those_with_drivers_left_out():
-    armature = set_up(builders.basic_human_metarig)
+def test_angles_that_cannot_be_keyed_are_named_and_those_with_drivers_left_out(armature: Any):
     entries = armature.poise.effectors
     rows = {name: list(entries).index(entries[name]) for name in ("foot.L", "foot.R")}
     posing.key_targets(armature, [rows["foot.L"]])
@@ -257,8 +256,7 @@ def test_an_error_while_targets_are_keyed_leaves_no_keys_of_angles(monkeypatch: 
 
 
 @pytest.mark.usefixtures("auto_key")
-def test_rolling_a_foot_by_script_sets_its_angle_and_keys_it_with_auto_key():
-    armature = set_up(builders.basic_human_metarig)
+def test_rolling_a_foot_by_script_sets_its_angle_and_keys_it_with_auto_key(armature: Any):
     bpy.context.view_layer.objects.active = armature
     settings = bpy.context.scene.tool_settings
     armature.poise.active_effector = list(armature.poise.effectors).index(armature.poise.effectors["foot.L"])
@@ -275,8 +273,7 @@ def test_rolling_a_foot_by_script_sets_its_angle_and_keys_it_with_auto_key():
         bpy.ops.poise.roll_foot(angle='ROLL', by=0.3)
 
 
-def test_live_follows_the_roll():
-    armature = set_up(builders.basic_human_metarig)
+def test_live_follows_the_roll(armature: Any):
     posing.switch_live(armature, True)
     before = sole(armature, "foot.L")
     armature.poise.effectors["foot.L"].roll = 0.5
@@ -284,8 +281,7 @@ def test_live_follows_the_roll():
     assert sole(armature, "foot.L")[0, 2] > before[0, 2] + 0.05
 
 
-def test_the_other_foot_does_the_same_by_mirror():
-    armature = set_up(builders.basic_human_metarig)
+def test_the_other_foot_does_the_same_by_mirror(armature: Any):
     left, right = (armature.poise.effectors[name] for name in ("foot.L", "foot.R"))
     left.roll, left.bank, left.pivot_heel = 0.3, 0.2, 0.4
     posing.mirror(armature, 'LEFT_TO_RIGHT')
@@ -306,8 +302,7 @@ def test_what_is_no_foot_is_refused():
         posing.solve_pose(armature)
 
 
-def test_a_toe_bone_that_is_renamed_is_followed():
-    armature = set_up(builders.basic_human_metarig)
+def test_a_toe_bone_that_is_renamed_is_followed(armature: Any):
     armature.data.bones["toe.L"].name = "claw.L"
     armature.poise.effectors["foot.L"].roll = 0.3
     assert posing.solve_pose(armature).reached

@@ -75,6 +75,12 @@ def figure(*feet: str, place: bool = False) -> Any:
     return armature
 
 
+@pytest.fixture
+def armature() -> Any:
+    """The figure without effectors."""
+    return figure()
+
+
 class Entry:
     """An effector by its place in the list: Blender moves entries when it adds one."""
 
@@ -262,8 +268,7 @@ def test_a_kind_is_baked_as_blender_plays_it(kind: str):
         assert errors.sum() == pytest.approx(after, abs=2e-3 if kind in ANGLES else 2e-6)
 
 
-def test_an_aim_takes_any_axis_and_point():
-    armature = figure()
+def test_an_aim_takes_any_axis_and_point(armature: Any):
     entry = add(armature, 'AIM', "head", axis='NEG_Z', point=(0.05, 0.1, 0.0))
     entry.target.location = (0.5, -3.0, 2.0)
     bpy.context.view_layer.update()
@@ -340,8 +345,7 @@ def test_only_bones_that_others_move_and_its_own_move_for_a_balance():
 # Floors
 
 
-def test_a_sole_never_sinks_below_its_floor_over_a_bake():
-    armature = figure()
+def test_a_sole_never_sinks_below_its_floor_over_a_bake(armature: Any):
     armature.poise.tolerance_position = 5e-4
     hips = add(armature, 'POSITION', "hips", priority=1)
     ground = builders.empty("ground", (0.0, 0.0, -0.01))
@@ -373,8 +377,7 @@ def test_a_sole_never_sinks_below_its_floor_over_a_bake():
     assert missed.tolist() == [entry.priority == 2 for entry in armature.poise.effectors]
 
 
-def test_a_floor_is_held_more_exactly_than_the_tolerance_and_a_miss_is_told_in_its_words():
-    armature = figure()
+def test_a_floor_is_held_more_exactly_than_the_tolerance_and_a_miss_is_told_in_its_words(armature: Any):
     armature.poise.move_root = False
     entry = add(armature, 'POSITION', "hand")
     entry.target.location.z -= 0.0003
@@ -402,8 +405,7 @@ def test_at_half_its_influence_an_effector_goes_half_the_way(kind: str):
     assert ERRORS[kind](armature, entry) == pytest.approx(0.5 * start, rel=rel)
 
 
-def test_a_floor_that_is_not_reached_is_where_it_is_at_any_influence():
-    armature = figure()
+def test_a_floor_that_is_not_reached_is_where_it_is_at_any_influence(armature: Any):
     floor, hand = add(armature, 'FLOOR', "hand", influence=0.5), add(armature, 'POSITION', "hand")
     floor.target.location.z -= 0.2
     hand.target.location.z -= 0.19
@@ -505,8 +507,7 @@ def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in MOVED if kind != 'BALANCE'])
-def test_bones_above_the_chain_stay_to_the_bit(kind: str):
-    armature = figure()
+def test_bones_above_the_chain_stay_to_the_bit(kind: str, armature: Any):
     entry = moved(armature, kind, part=0.5)
     entry.target.location.x -= 0.3
     armature.poise.effectors[0].enabled = kind != 'POLE'
@@ -626,8 +627,7 @@ def test_staying_near_matters_less_than_what_is_above_it_and_more_than_nothing()
     assert lean() < 0.7 * loose and lean(weight=20.0) < 0.5 * loose
 
 
-def test_staying_near_comes_first_where_its_level_is_higher():
-    armature = figure()
+def test_staying_near_comes_first_where_its_level_is_higher(armature: Any):
     armature.poise.move_root = False
     hand = moved(armature, 'POSITION')
     hand.priority, hand.chain_depth = 1, 3
@@ -729,8 +729,7 @@ def test_bad_input_is_refused_in_words_and_changes_nothing(case: str):
     assert (pose_record(armature), action_record(armature), scene_record(armature)) == before
 
 
-def test_a_wrong_effector_is_not_added():
-    armature = figure()
+def test_a_wrong_effector_is_not_added(armature: Any):
     objects = len(bpy.data.objects)
     for kind, bone, words in (
         ('POLE', "hips", "no parent"),
@@ -742,8 +741,7 @@ def test_a_wrong_effector_is_not_added():
     assert len(armature.poise.effectors) == 0 and len(bpy.data.objects) == objects
 
 
-def test_what_cannot_be_pinned_or_stored_is_refused():
-    armature = figure()
+def test_what_cannot_be_pinned_or_stored_is_refused(armature: Any):
     add(armature, 'AIM', "head")
     with pytest.raises(IKError, match=r"'head' cannot be pinned.*Position, Orientation, Position and"):
         posing.pin(armature, 0)
@@ -757,8 +755,7 @@ def test_what_cannot_be_pinned_or_stored_is_refused():
 # What is kept
 
 
-def test_targets_are_made_only_where_they_are_lacking():
-    armature = figure()
+def test_targets_are_made_only_where_they_are_lacking(armature: Any):
     for kind, bone in (('STAY', "spine"), ('BALANCE', "hips"), ('POSITION', "hand"), ('AIM', "head")):
         posing.add_effector(armature, bone, kind=kind, make_target=False)
     armature.poise.effectors[0].target = None
@@ -777,8 +774,7 @@ def settings(entry: Any) -> dict[str, Any]:
     return found
 
 
-def test_all_settings_are_in_the_file(tmp_path: Path):
-    armature = figure()
+def test_all_settings_are_in_the_file(tmp_path: Path, armature: Any):
     for kind in KINDS:
         add(armature, kind, MOVED.get(kind, ["spine"])[0], influence=0.25, chain_depth=2, height=0.125)
     posing.pin(armature, 0)

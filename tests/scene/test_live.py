@@ -67,6 +67,12 @@ def arm(name: str = "arm", *, on: bool = True) -> Any:
     return armature
 
 
+@pytest.fixture
+def armature() -> Any:
+    """The arm, with live mode on."""
+    return arm()
+
+
 def target(armature: Any) -> Any:
     return armature.poise.effectors[0].target
 
@@ -133,8 +139,7 @@ def assert_stands_as_solved(armature: Any, atol: float = 1e-5) -> None:
 # What makes a body follow
 
 
-def test_the_body_moves_when_its_target_does(solves: Counts):
-    armature = arm()
+def test_the_body_moves_when_its_target_does(solves: Counts, armature: Any):
     assert miss(armature) < HALF_MILLIMETRE
     solves.clear()
     target(armature).location = (-0.3, 0.4, 0.6)
@@ -156,8 +161,7 @@ def test_it_gives_what_solve_pose_gives():
         np.testing.assert_allclose(channels(armature), channels(other), atol=2e-4)
 
 
-def test_out_of_reach_it_says_by_how_much_and_the_list_shows_it():
-    armature = arm()
+def test_out_of_reach_it_says_by_how_much_and_the_list_shows_it(armature: Any):
     move(armature, (0.0, 3.0, 0.0))
     entry = armature.poise.effectors[0]
     assert not armature.poise.last_reached
@@ -202,8 +206,7 @@ def armature_object(armature: Any, goal: Any) -> Any:
 
 
 @pytest.mark.parametrize("build", [parent, constraint, driver, bone, armature_object])
-def test_whatever_moves_the_target_or_the_object_moves_the_body(build: Any, solves: Counts):
-    armature = arm()
+def test_whatever_moves_the_target_or_the_object_moves_the_body(build: Any, solves: Counts, armature: Any):
     move = build(armature, target(armature))
     update()
     update()  # the entry of a list may have been changed by a script, of which Blender tells nobody
@@ -221,8 +224,7 @@ def test_whatever_moves_the_target_or_the_object_moves_the_body(build: Any, solv
 @pytest.mark.parametrize(
     ("name", "value"), [("weight", 0.5), ("point", (0.0, 0.1, 0.0)), ("enabled", False), ("influence", 0.5)]
 )
-def test_settings_count_as_movement(name: str, value: Any, solves: Counts):
-    armature = arm()
+def test_settings_count_as_movement(name: str, value: Any, solves: Counts, armature: Any):
     posing.add_effector(armature, "bone.001", kind='ORIENTATION')
     update_with(armature)
     solves.clear()
@@ -232,8 +234,7 @@ def test_settings_count_as_movement(name: str, value: Any, solves: Counts):
     assert len(solves) == 1
 
 
-def test_limits_and_locks_count_as_movement(solves: Counts):
-    armature = arm()
+def test_limits_and_locks_count_as_movement(solves: Counts, armature: Any):
     for bone in armature.pose.bones:
         bone.rotation_mode = 'XYZ'
     update()
@@ -251,8 +252,7 @@ def test_limits_and_locks_count_as_movement(solves: Counts):
     assert tip.rotation_euler[:] == before
 
 
-def test_limits_of_our_own_count_though_blender_tells_nobody_of_them(solves: Counts):
-    armature = arm()
+def test_limits_of_our_own_count_though_blender_tells_nobody_of_them(solves: Counts, armature: Any):
     entry = armature.poise.joints.add()
     entry.name, entry.use_limit = "bone.001", (True, True, True)
     entry.lower, entry.upper = (-0.05,) * 3, (0.05,) * 3
@@ -270,8 +270,7 @@ def test_limits_of_our_own_count_though_blender_tells_nobody_of_them(solves: Cou
 # What does not
 
 
-def test_nothing_is_done_when_nothing_has_moved(solves: Counts):
-    armature = arm()
+def test_nothing_is_done_when_nothing_has_moved(solves: Counts, armature: Any):
     stranger = builders.empty("stranger")
     before = pose_record(armature)
     solves.clear()
@@ -287,8 +286,7 @@ def test_nothing_is_done_when_nothing_has_moved(solves: Counts):
     assert pose_record(armature) == before
 
 
-def test_names_do_not_count_as_movement(solves: Counts):
-    armature = arm()
+def test_names_do_not_count_as_movement(solves: Counts, armature: Any):
     solves.clear()
     target(armature).name = "renamed"
     armature.name = "also renamed"
@@ -299,8 +297,7 @@ def test_names_do_not_count_as_movement(solves: Counts):
     assert len(solves) == 1 and miss(armature) < HALF_MILLIMETRE
 
 
-def test_a_bone_posed_by_hand_stays_until_the_target_moves(solves: Counts):
-    armature = arm()
+def test_a_bone_posed_by_hand_stays_until_the_target_moves(solves: Counts, armature: Any):
     tip = armature.pose.bones["bone.003"]
     solves.clear()
     tip.rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
@@ -313,8 +310,7 @@ def test_a_bone_posed_by_hand_stays_until_the_target_moves(solves: Counts):
     assert len(solves) == 1 and miss(armature) < HALF_MILLIMETRE
 
 
-def test_the_tick_goes_where_a_bone_is_posed_by_hand_and_comes_back_with_it(solves: Counts):
-    armature = arm()
+def test_the_tick_goes_where_a_bone_is_posed_by_hand_and_comes_back_with_it(solves: Counts, armature: Any):
     armature.poise.fk_moves_targets = False
     entry, tip = armature.poise.effectors[0], armature.pose.bones["bone.003"]
     middle = armature.pose.bones["bone.002"]
@@ -338,8 +334,7 @@ def test_the_tick_goes_where_a_bone_is_posed_by_hand_and_comes_back_with_it(solv
 
 
 @pytest.mark.parametrize("place", [(0.3, 0.3, 0.6), (2700.1, 0.3, 0.6)])
-def test_what_solve_says_stays_while_a_body_is_live(place: tuple[float, float, float]):
-    armature = arm()
+def test_what_solve_says_stays_while_a_body_is_live(place: tuple[float, float, float], armature: Any):
     armature.poise.fk_moves_targets = False
     move(armature, place)
     armature.pose.bones["bone.002"].rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
@@ -351,8 +346,7 @@ def test_what_solve_says_stays_while_a_body_is_live(place: tuple[float, float, f
     assert "iteration" in report.summary() or "beyond the longest reach" in report.summary()
 
 
-def test_a_bone_that_is_not_solved_counts_as_movement(solves: Counts):
-    armature = arm()
+def test_a_bone_that_is_not_solved_counts_as_movement(solves: Counts, armature: Any):
     root = armature.pose.bones["bone.000"]
     root.lock_rotation = (True, True, True)
     update()
@@ -376,8 +370,7 @@ def constrained(armature: Any, kind: str, place: tuple[float, float, float]) -> 
     return mover
 
 
-def test_what_a_constraint_holds_in_the_world_is_reached_in_one_solve(solves: Counts):
-    armature = arm()
+def test_what_a_constraint_holds_in_the_world_is_reached_in_one_solve(solves: Counts, armature: Any):
     mover = constrained(armature, 'COPY_ROTATION', (0.0, 0.0, 0.0))
     for move in (
         lambda: setattr(mover, "rotation_euler", (1.3, 0.1, 0.2)),
@@ -422,8 +415,7 @@ def test_bones_that_answer_to_a_solve_come_to_rest(
         assert solves == []
 
 
-def test_without_a_window_each_update_goes_on_until_bones_are_at_rest(solves: Counts):
-    armature = arm()
+def test_without_a_window_each_update_goes_on_until_bones_are_at_rest(solves: Counts, armature: Any):
     mover = constrained(armature, 'DAMPED_TRACK', (0.5, 0.1, 0.9))
     mover.location = (0.4, 0.2, 0.8)
     for _ in range(MOST_SOLVES):
@@ -434,8 +426,7 @@ def test_without_a_window_each_update_goes_on_until_bones_are_at_rest(solves: Co
     assert solves == []
 
 
-def test_bones_that_never_come_to_rest_are_left_after_some_solves(solves: Counts):
-    armature = arm()
+def test_bones_that_never_come_to_rest_are_left_after_some_solves(solves: Counts, armature: Any):
     tip = armature.pose.bones["bone.001"].driver_add("rotation_quaternion", 1).driver
     source = tip.variables.new()
     source.type = 'TRANSFORMS'
@@ -498,8 +489,7 @@ def test_an_influence_is_a_part_of_the_way_however_often_the_scene_is_updated(so
     assert (place - start.lerp(target(armature).location, 0.25)).length < HALF_MILLIMETRE
 
 
-def test_an_influence_begins_where_the_animation_or_the_user_has_put_bones():
-    armature = arm()
+def test_an_influence_begins_where_the_animation_or_the_user_has_put_bones(armature: Any):
     tip, root = armature.pose.bones["bone.003"], armature.pose.bones["bone.000"]
     amount(armature, 0.5)
     root.lock_rotation, root.lock_rotation_w = (True, True, True), True
@@ -518,8 +508,7 @@ def test_an_influence_begins_where_the_animation_or_the_user_has_put_bones():
     assert tip.rotation_quaternion[3] == pytest.approx(0.43, abs=1e-3)
 
 
-def test_undo_brings_back_where_influences_begin():
-    armature = arm()
+def test_undo_brings_back_where_influences_begin(armature: Any):
     name = armature.name
     amount(armature, 0.5)
     undo_push()
@@ -540,8 +529,7 @@ def test_undo_brings_back_where_influences_begin():
     np.testing.assert_allclose(channels(armature), first, atol=2e-4)
 
 
-def test_a_bone_that_stays_near_its_present_pose_does_not_creep():
-    armature = arm()
+def test_a_bone_that_stays_near_its_present_pose_does_not_creep(armature: Any):
     index = posing.add_effector(armature, "bone.000", kind='STAY')
     entry = armature.poise.effectors[index]
     entry.stay, entry.stay_scope, entry.priority = 'PRESENT', 'BODY', 5
@@ -555,8 +543,7 @@ def test_a_bone_that_stays_near_its_present_pose_does_not_creep():
     assert miss(armature) < HALF_MILLIMETRE
 
 
-def test_what_is_shown_is_of_the_effectors_that_take_part():
-    armature = arm()
+def test_what_is_shown_is_of_the_effectors_that_take_part(armature: Any):
     move(armature, (3.0, 0.0, 0.0))
     assert armature.poise.effectors[0].error_position > 1.0
     amount(armature, 0.0)
@@ -571,8 +558,7 @@ def test_what_is_shown_is_of_the_effectors_that_take_part():
     assert entry.error_position < 0.0 and entry.why == ""
 
 
-def test_switched_off_it_does_nothing(solves: Counts):
-    armature = arm()
+def test_switched_off_it_does_nothing(solves: Counts, armature: Any):
     posing.switch_live(armature, False)
     solves.clear()
     move(armature, x=0.1)
@@ -600,9 +586,8 @@ def test_the_property_alone_switches_it_and_undo_and_redo(solves: Counts):
     assert miss(armature) < HALF_MILLIMETRE
 
 
-def test_it_does_not_call_itself(solves: Counts):
+def test_it_does_not_call_itself(solves: Counts, armature: Any):
     """A handler that updates the scene once more does not lead to another solve."""
-    armature = arm()
     depth: list[int] = []
 
     def meddler(scene: Any, depsgraph: Any) -> None:
@@ -629,8 +614,7 @@ def animate(goal: Any) -> None:
         goal.keyframe_insert("location", frame=frame)
 
 
-def test_playback_moves_the_body_in_the_same_frame(solves: Counts):
-    armature = arm()
+def test_playback_moves_the_body_in_the_same_frame(solves: Counts, armature: Any):
     animate(target(armature))
     bpy.context.scene.frame_set(1)
     solves.clear()
@@ -642,8 +626,7 @@ def test_playback_moves_the_body_in_the_same_frame(solves: Counts):
     assert len(solves) == 10
 
 
-def test_keys_of_the_body_do_not_keep_it_from_following(solves: Counts):
-    armature = arm()
+def test_keys_of_the_body_do_not_keep_it_from_following(solves: Counts, armature: Any):
     animate(target(armature))
     posing.bake(armature, range(1, 12))
     goal = target(armature)
@@ -672,8 +655,7 @@ def test_a_bake_is_not_disturbed():
     assert list(records[0]) == list(records[1])
 
 
-def test_a_bake_is_told_also_where_live_mode_goes_on():
-    armature = arm()
+def test_a_bake_is_told_also_where_live_mode_goes_on(armature: Any):
     animate(target(armature))
     target(armature).location = (0.0, 0.0, 3.0)
     target(armature).animation_data_clear()
@@ -685,8 +667,7 @@ def test_a_bake_is_told_also_where_live_mode_goes_on():
     assert armature.poise.last_bake == report.summary()
 
 
-def test_rendering_does_not_solve(solves: Counts, tmp_path: Path):
-    armature = arm()
+def test_rendering_does_not_solve(solves: Counts, tmp_path: Path, armature: Any):
     animate(target(armature))
     scene = bpy.context.scene
     scene.frame_set(1)
@@ -713,8 +694,7 @@ def undo_push() -> None:
     bpy.ops.ed.undo_push(message="step")
 
 
-def test_undo_and_redo_bring_the_pose_of_each_step(solves: Counts):
-    armature = arm()
+def test_undo_and_redo_bring_the_pose_of_each_step(solves: Counts, armature: Any):
     name = armature.name
     undo_push()
     first = channels(armature)
@@ -736,9 +716,8 @@ def test_undo_and_redo_bring_the_pose_of_each_step(solves: Counts):
     assert len(solves) == 1 and miss(armature) < HALF_MILLIMETRE
 
 
-def test_a_step_that_was_stored_before_the_body_followed_is_made_good(solves: Counts):
+def test_a_step_that_was_stored_before_the_body_followed_is_made_good(solves: Counts, armature: Any):
     """Operators move targets and store their undo step before Blender updates the scene."""
-    armature = arm()
     name = armature.name
     undo_push()
     target(armature).location = (-0.3, 0.4, 0.6)
@@ -755,8 +734,7 @@ def test_a_step_that_was_stored_before_the_body_followed_is_made_good(solves: Co
     np.testing.assert_allclose(channels(armature), followed, atol=2e-3)
 
 
-def test_a_posed_bone_survives_undo_of_something_else(solves: Counts):
-    armature = arm()
+def test_a_posed_bone_survives_undo_of_something_else(solves: Counts, armature: Any):
     name = armature.name
     armature.pose.bones["bone.003"].rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
     update()
@@ -771,8 +749,7 @@ def test_a_posed_bone_survives_undo_of_something_else(solves: Counts):
     assert solves == []
 
 
-def test_a_file_saved_with_live_on_is_live_when_it_is_loaded(solves: Counts, tmp_path: Path):
-    armature = arm()
+def test_a_file_saved_with_live_on_is_live_when_it_is_loaded(solves: Counts, tmp_path: Path, armature: Any):
     name, before = armature.name, channels(armature)
     path = str(tmp_path / "live.blend")
     bpy.ops.wm.save_as_mainfile(filepath=path)
@@ -802,8 +779,7 @@ def test_what_is_kept_in_memory_changes_no_result():
 
 
 @pytest.mark.parametrize("by_timer", [False, True])
-def test_it_goes_on_after_the_add_on_was_disabled_and_enabled(by_timer: bool, solves: Counts):
-    armature = arm()
+def test_it_goes_on_after_the_add_on_was_disabled_and_enabled(by_timer: bool, solves: Counts, armature: Any):
     goal = target(armature)
     blender_ik_addon.unregister()
     assert LIVE.bodies == {}
@@ -882,8 +858,7 @@ def test_what_keeps_a_body_from_following_is_told_until_it_is_mended(
     assert armature.poise.live_problem == "" and caplog.records == []
 
 
-def test_an_armature_that_is_deleted(solves: Counts, caplog: pytest.LogCaptureFixture):
-    armature = arm()
+def test_an_armature_that_is_deleted(solves: Counts, caplog: pytest.LogCaptureFixture, armature: Any):
     goal = target(armature)
     bpy.data.objects.remove(armature)
     solves.clear()
@@ -893,8 +868,7 @@ def test_an_armature_that_is_deleted(solves: Counts, caplog: pytest.LogCaptureFi
     assert solves == [] and caplog.records == []
 
 
-def test_edit_mode(solves: Counts):
-    armature = arm()
+def test_edit_mode(solves: Counts, armature: Any):
     bpy.context.view_layer.objects.active = armature
     bpy.ops.object.mode_set(mode='EDIT')
     update()
@@ -913,8 +887,7 @@ def test_edit_mode(solves: Counts):
     assert len(solves) == 1 and armature.poise.live_problem == ""
 
 
-def test_a_skeleton_that_is_edited(solves: Counts):
-    armature = arm()
+def test_a_skeleton_that_is_edited(solves: Counts, armature: Any):
     bpy.context.view_layer.objects.active = armature
     bpy.ops.object.mode_set(mode='EDIT')
     edit_bones = armature.data.edit_bones
@@ -1075,8 +1048,7 @@ def test_each_scene_and_view_layer_has_its_own_bodies(solves: Counts):
     assert len(solves) == 2
 
 
-def test_a_body_that_two_view_layers_show_is_solved_once(solves: Counts):
-    armature = arm()
+def test_a_body_that_two_view_layers_show_is_solved_once(solves: Counts, armature: Any):
     other = bpy.context.scene.view_layers.new("other")
     other.update()
     update()
@@ -1092,8 +1064,7 @@ def test_a_body_that_two_view_layers_show_is_solved_once(solves: Counts):
 # Tools that can be cancelled, and keys
 
 
-def test_a_tool_that_is_cancelled_leaves_the_pose_bit_by_bit(tool: list[bool], solves: Counts):
-    armature = arm()
+def test_a_tool_that_is_cancelled_leaves_the_pose_bit_by_bit(tool: list[bool], solves: Counts, armature: Any):
     armature.pose.bones["bone.003"].rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
     update()
     before, place = pose_record(armature), target(armature).location.copy()
@@ -1164,8 +1135,7 @@ def turn(first: Any, second: Any) -> float:
     return float(2.0 * np.arccos(np.minimum(1.0, cosines / sizes)).max())
 
 
-def test_out_of_reach_a_tool_turns_nothing_by_jumps(tool: list[bool], solves: Counts):
-    armature = arm()
+def test_out_of_reach_a_tool_turns_nothing_by_jumps(tool: list[bool], solves: Counts, armature: Any):
     start = np.array(target(armature).location)
     tool.append(True)
     before, turns, reached = channels(armature), [], []
@@ -1238,8 +1208,7 @@ def test_what_is_on_its_way_is_solved_for_after_undo_and_redo(tool: list[bool], 
     assert solves == []
 
 
-def test_the_timer_solves_for_it_when_the_tool_has_ended(tool: list[bool], solves: Counts):
-    armature = arm()
+def test_the_timer_solves_for_it_when_the_tool_has_ended(tool: list[bool], solves: Counts, armature: Any):
     tool.append(True)
     move(armature, y=1.5)
     for _ in range(4 * MOST_LOOKS):
@@ -1328,9 +1297,8 @@ def test_a_number_field_is_a_tool_until_the_body_has_come_to_rest(field: list[bo
     assert_stands_as_solved(armature)
 
 
-def test_a_number_field_that_is_cancelled_late_gives_back_every_bit(field: list[bool]):
+def test_a_number_field_that_is_cancelled_late_gives_back_every_bit(field: list[bool], armature: Any):
     """Once the body had come to rest in the middle of the drag, it was solved for the place before."""
-    armature = arm()
     armature.pose.bones["bone.003"].rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
     update()
     before, there = pose_record(armature), target(armature).location.copy()
@@ -1390,8 +1358,7 @@ def test_a_field_gives_the_pose_back_though_an_effector_that_was_not_used_is_gon
     assert pose_record(armature) == before
 
 
-def test_a_field_gives_no_pose_back_that_others_have_changed_since(field: list[bool]):
-    armature = arm()
+def test_a_field_gives_no_pose_back_that_others_have_changed_since(field: list[bool], armature: Any):
     before, there = pose_record(armature), target(armature).location.copy()
     pull_by_a_field(armature, field)
     armature.pose.bones["bone.000"].scale = (1.1, 1.1, 1.1)
@@ -1452,8 +1419,7 @@ def test_a_problem_ends_the_looks_at_what_is_on_its_way(means: str, request: pyt
     assert armature.poise.live_problem
 
 
-def test_a_frame_is_solved_for_though_a_tool_is_running(tool: list[bool]):
-    armature = arm()
+def test_a_frame_is_solved_for_though_a_tool_is_running(tool: list[bool], armature: Any):
     for frame, y in ((1, 0.2), (5, 1.5)):
         target(armature).location.y = y
         target(armature).keyframe_insert("location", frame=frame)
@@ -1462,8 +1428,7 @@ def test_a_frame_is_solved_for_though_a_tool_is_running(tool: list[bool]):
     assert not armature.poise.last_reached and not following.is_underway(armature)
 
 
-def test_where_keys_are_gone_on_from_it_is_said():
-    armature = arm()
+def test_where_keys_are_gone_on_from_it_is_said(armature: Any):
     amount(armature, 0.5)
     update()
     said = "begin at the keys"
@@ -1490,8 +1455,7 @@ def keyed_frames(armature: Any) -> set[float]:
 
 
 @pytest.mark.usefixtures("auto_key")
-def test_auto_key_keys_the_solved_bones_where_the_user_moves_a_target():
-    armature = arm()
+def test_auto_key_keys_the_solved_bones_where_the_user_moves_a_target(armature: Any):
     assert armature.animation_data is None
     bpy.context.scene.frame_set(4)
     assert armature.animation_data is None
@@ -1513,8 +1477,7 @@ def test_auto_key_keys_the_solved_bones_where_the_user_moves_a_target():
 
 
 @pytest.mark.usefixtures("auto_key")
-def test_auto_key_waits_until_a_tool_is_done(tool: list[bool]):
-    armature = arm()
+def test_auto_key_waits_until_a_tool_is_done(tool: list[bool], armature: Any):
     place = target(armature).location.copy()
     tool.append(True)
     for step in range(3):
@@ -1558,8 +1521,7 @@ def test_auto_key_inserts_only_what_is_available_where_blender_says_so():
 
 
 @pytest.mark.usefixtures("auto_key")
-def test_auto_key_in_replace_mode_touches_only_frames_with_keys():
-    armature = arm()
+def test_auto_key_in_replace_mode_touches_only_frames_with_keys(armature: Any):
     for bone in armature.pose.bones:
         bone.keyframe_insert("rotation_quaternion", frame=1)
     bpy.context.scene.tool_settings.auto_keying_mode = 'REPLACE_KEYS'
@@ -1578,8 +1540,7 @@ def test_auto_key_in_replace_mode_touches_only_frames_with_keys():
 
 @pytest.mark.usefixtures("auto_key")
 @pytest.mark.parametrize("own", [False, True])
-def test_auto_key_keeps_to_the_active_keying_set(own: bool):
-    armature = arm()
+def test_auto_key_keeps_to_the_active_keying_set(own: bool, armature: Any):
     scene = bpy.context.scene
     scene.tool_settings.use_keyframe_insert_keyingset = True
     if own:
@@ -1594,8 +1555,7 @@ def test_auto_key_keeps_to_the_active_keying_set(own: bool):
 
 
 @pytest.mark.usefixtures("auto_key")
-def test_auto_key_keys_bones_that_answer_when_they_are_at_rest():
-    armature = arm()
+def test_auto_key_keys_bones_that_answer_when_they_are_at_rest(armature: Any):
     constrained(armature, 'DAMPED_TRACK', (0.5, 0.1, 0.9))
     armature.animation_data_clear()
     move(armature, (0.3, 0.1, 0.6))
@@ -1609,8 +1569,7 @@ def test_auto_key_keys_bones_that_answer_when_they_are_at_rest():
 
 
 @pytest.mark.usefixtures("auto_key")
-def test_keys_go_where_blender_puts_them_while_a_strip_is_tweaked():
-    armature = arm()
+def test_keys_go_where_blender_puts_them_while_a_strip_is_tweaked(armature: Any):
     data = armature.animation_data_create()
     track, other = data.nla_tracks.new(), bpy.data.actions.new("other")
     track.strips.new("strip", 1, other).select = True
@@ -1624,8 +1583,7 @@ def test_keys_go_where_blender_puts_them_while_a_strip_is_tweaked():
 
 @pytest.mark.usefixtures("auto_key")
 @pytest.mark.parametrize("by_group", [False, True])
-def test_curves_that_cannot_be_keyed_are_told(by_group: bool):
-    armature = arm()
+def test_curves_that_cannot_be_keyed_are_told(by_group: bool, armature: Any):
     armature.pose.bones["bone.001"].keyframe_insert("rotation_quaternion", frame=1)
     curves = channelbag_of(armature).fcurves
     held = list(curves)

@@ -23,8 +23,7 @@ def masses(armature: Any) -> dict[str, float]:
     return dict(zip(skeleton.names, body_of(armature, skeleton).masses.tolist(), strict=True))
 
 
-def test_without_roles_bones_weigh_by_their_lengths_and_with_roles_as_in_people():
-    armature = builders.humanoid()
+def test_without_roles_bones_weigh_by_their_lengths_and_with_roles_as_in_people(armature: Any):
     by_length = masses(armature)
     assert sum(by_length.values()) == pytest.approx(70.0)
     ratio = (armature.data.bones["thigh.L"].length / armature.data.bones["shin.L"].length) ** 3
@@ -37,8 +36,7 @@ def test_without_roles_bones_weigh_by_their_lengths_and_with_roles_as_in_people(
     assert masses(armature) == by_length
 
 
-def test_setting_one_bone_changes_no_other_and_taking_it_away_is_as_before():
-    armature = builders.humanoid()
+def test_setting_one_bone_changes_no_other_and_taking_it_away_is_as_before(armature: Any):
     before = masses(armature)
     posing.own_masses(armature, ["head", "hand.L"])
     assert list(mass_entries(armature)) == ["head", "hand.L"]
@@ -51,8 +49,7 @@ def test_setting_one_bone_changes_no_other_and_taking_it_away_is_as_before():
     assert masses(armature) == before
 
 
-def test_the_balance_goes_by_the_masses():
-    armature = builders.humanoid()
+def test_the_balance_goes_by_the_masses(armature: Any):
     for foot in ("foot.L", "foot.R"):
         posing.add_effector(armature, foot)
     index = posing.add_effector(armature, "hips", kind='BALANCE')
@@ -71,8 +68,7 @@ def test_the_balance_goes_by_the_masses():
     assert hips < -0.05  # the body leans away from what it carries on its left
 
 
-def test_live_notices_another_mass():
-    armature = builders.humanoid()
+def test_live_notices_another_mass(armature: Any):
     for foot in ("foot.L", "foot.R"):
         posing.add_effector(armature, foot)
     posing.add_effector(armature, "hips", kind='BALANCE')
@@ -97,8 +93,7 @@ def test_no_mass_at_all_is_refused_in_words_and_nothing_moves():
         posing.own_masses(armature, ["nose"])
 
 
-def test_operators_do_the_same():
-    armature = builders.humanoid()
+def test_operators_do_the_same(armature: Any):
     bpy.context.view_layer.objects.active = armature
     armature.data.bones.active = armature.data.bones["head"]
     assert bpy.ops.poise.edit_masses(action='OWN') == {'FINISHED'}
@@ -143,8 +138,7 @@ def pose_of(armature: Any) -> list[list[list[float]]]:
     return [np.array(bone.matrix_basis).tolist() for bone in armature.pose.bones]
 
 
-def test_bones_weigh_by_the_volumes_of_what_goes_with_them_in_any_pose_and_at_any_scale():
-    armature = builders.humanoid()
+def test_bones_weigh_by_the_volumes_of_what_goes_with_them_in_any_pose_and_at_any_scale(armature: Any):
     boxes(armature, {"hips": 0.2, "hand.L": 0.1})
     armature.scale = (2.0, 2.0, 2.0)
     armature.pose.bones["upper_arm.L"].rotation_quaternion = (0.8, 0.6, 0.0, 0.0)
@@ -170,8 +164,7 @@ def test_bones_weigh_by_the_volumes_of_what_goes_with_them_in_any_pose_and_at_an
     assert masses(armature)["thigh.L"] > 0.0
 
 
-def test_what_is_parented_to_a_bone_goes_with_it_where_it_is():
-    armature = builders.humanoid()
+def test_what_is_parented_to_a_bone_goes_with_it_where_it_is(armature: Any):
     boxes(armature, {"hips": 0.2})
     sword = boxes(armature, {"hand.L": 0.2}, weighted=False, way='PARENT', name="sword")
     rest = sword.matrix_world.copy()
@@ -187,8 +180,7 @@ def test_what_is_parented_to_a_bone_goes_with_it_where_it_is():
     )
 
 
-def test_a_mirror_that_makes_the_other_half_counts():
-    armature = builders.humanoid()
+def test_a_mirror_that_makes_the_other_half_counts(armature: Any):
     thing = boxes(armature, {"hand.L": 0.1})
     thing.vertex_groups.new(name="hand.R")
     mirror: Any = thing.modifiers.new("Mirror", 'MIRROR')
@@ -208,8 +200,7 @@ def test_a_mirror_that_makes_the_other_half_counts():
     assert masses(armature)["hand.R"] == 0.0
 
 
-def test_weights_count_for_bones_that_deform_wherever_the_mesh_hangs():
-    armature = builders.humanoid()
+def test_weights_count_for_bones_that_deform_wherever_the_mesh_hangs(armature: Any):
     thing = boxes(armature, {"hips": 0.2, "hand.L": 0.2, "head": 0.2})
     rest = thing.matrix_world.copy()
     thing.parent, thing.parent_type, thing.parent_bone = armature, 'BONE', "foot.L"
@@ -222,8 +213,7 @@ def test_weights_count_for_bones_that_deform_wherever_the_mesh_hangs():
     assert weights["hips"] == pytest.approx(35.0, rel=1e-4)
 
 
-def test_meshes_that_cannot_be_weighed_are_refused_in_words_and_nothing_changes():
-    armature = builders.humanoid()
+def test_meshes_that_cannot_be_weighed_are_refused_in_words_and_nothing_changes(armature: Any):
     before = masses(armature)
     with pytest.raises(IKError, match="no mesh of the scene goes with 'humanoid': bind one"):
         posing.measure_meshes(armature)
@@ -245,8 +235,7 @@ def test_meshes_that_cannot_be_weighed_are_refused_in_words_and_nothing_changes(
     assert masses(armature) == before
 
 
-def test_vertices_without_a_weight_and_holes_are_told():
-    armature = builders.humanoid()
+def test_vertices_without_a_weight_and_holes_are_told(armature: Any):
     thing = boxes(armature, {"hips": 0.2, "head": 0.2})
     thing.vertex_groups["head"].remove([8])
     bpy.context.view_layer.update()
@@ -263,16 +252,14 @@ def test_vertices_without_a_weight_and_holes_are_told():
     assert "there are holes (4 edges with one face)" in summary
 
 
-def test_before_anything_is_measured_bones_weigh_by_role():
-    armature = builders.humanoid()
+def test_before_anything_is_measured_bones_weigh_by_role(armature: Any):
     posing.setup_character(armature)
     by_role = masses(armature)
     armature.poise.mass_source = 'MESHES'
     assert masses(armature) == by_role
 
 
-def test_measuring_is_one_operator_that_live_mode_notices():
-    armature = builders.humanoid()
+def test_measuring_is_one_operator_that_live_mode_notices(armature: Any):
     boxes(armature, {"hips": 0.2, "hand.L": 0.2})
     for foot in ("foot.L", "foot.R"):
         posing.add_effector(armature, foot)

@@ -33,6 +33,12 @@ def figure_set_up() -> Any:
     return figure
 
 
+@pytest.fixture
+def figure() -> Any:
+    """The character, at rest."""
+    return figure_set_up()
+
+
 def posed(figure: Any) -> None:
     """Turn limbs and trunk by hand, as FK does."""
     turns = {
@@ -90,8 +96,7 @@ def curves_of(target: Any) -> Any:
     return target.animation_data.action.layers[0].strips[0].channelbags[0].fcurves
 
 
-def test_after_snapping_a_posed_figure_stays_when_it_is_solved() -> None:
-    figure = figure_set_up()
+def test_after_snapping_a_posed_figure_stays_when_it_is_solved(figure: Any) -> None:
     posed(figure)
     report = posing.snap_targets(figure)
     assert {*NAMES} <= {*report.effectors}
@@ -104,16 +109,14 @@ def test_after_snapping_a_posed_figure_stays_when_it_is_solved() -> None:
     np.testing.assert_allclose(matrices(figure), before, rtol=0.0, atol=SHOWN)
 
 
-def test_only_those_that_are_meant_are_snapped() -> None:
-    figure = figure_set_up()
+def test_only_those_that_are_meant_are_snapped(figure: Any) -> None:
     posed(figure)
     before = targets_as_they_are(figure)
     posing.snap_targets(figure, [index(figure, "hand.L")])
     assert changed_since(before, figure) == ["hand.L"]
 
 
-def test_states_stay_when_targets_are_snapped() -> None:
-    figure = figure_set_up()
+def test_states_stay_when_targets_are_snapped(figure: Any) -> None:
     before = [entry.state for entry in figure.poise.effectors]
     posed(figure)
     posing.snap_targets(figure)
@@ -121,8 +124,7 @@ def test_states_stay_when_targets_are_snapped() -> None:
     assert [entry.state for entry in figure.poise.effectors] == before
 
 
-def test_a_limb_that_was_off_is_taken_back_without_a_jump() -> None:
-    figure = figure_set_up()
+def test_a_limb_that_was_off_is_taken_back_without_a_jump(figure: Any) -> None:
     hand = figure.poise.effectors["hand.L"]
     hand.enabled = False
     posed(figure)
@@ -133,9 +135,8 @@ def test_a_limb_that_was_off_is_taken_back_without_a_jump() -> None:
     np.testing.assert_allclose(matrices(figure), before, rtol=0.0, atol=SHOWN)
 
 
-def test_a_motion_of_bones_becomes_one_of_targets() -> None:
+def test_a_motion_of_bones_becomes_one_of_targets(figure: Any) -> None:
     """A turning figure: targets go on from frame to frame, and a bake from them gives the same motion."""
-    figure = figure_set_up()
     scene = bpy.context.scene
     frames = range(1, 25)
     scene.frame_start, scene.frame_end = frames[0], frames[-1]
@@ -170,8 +171,7 @@ def test_a_motion_of_bones_becomes_one_of_targets() -> None:
     assert posing.bake(figure, frames, replace=True).reached
 
 
-def test_keys_of_targets_are_at_the_present_frame() -> None:
-    figure = figure_set_up()
+def test_keys_of_targets_are_at_the_present_frame(figure: Any) -> None:
     bpy.context.scene.frame_set(5)
     figure.poise.effectors["hand.L"].target.location.x += 0.01
     report = posing.key_targets(figure, [index(figure, "hand.L")])
@@ -259,8 +259,7 @@ def excluded(target: Any) -> None:
         (hidden, "is hidden"),
     ],
 )
-def test_targets_that_cannot_be_moved_are_named_and_stay(spoil: Any, said: str) -> None:
-    figure = figure_set_up()
+def test_targets_that_cannot_be_moved_are_named_and_stay(spoil: Any, said: str, figure: Any) -> None:
     hand = figure.poise.effectors["hand.L"]
     spoil(hand.target)
     posed(figure)
@@ -274,8 +273,7 @@ def test_targets_that_cannot_be_moved_are_named_and_stay(spoil: Any, said: str) 
     assert any(said in note for note in report.notes)
 
 
-def test_a_target_of_two_goes_to_the_first_and_the_other_is_named() -> None:
-    figure = figure_set_up()
+def test_a_target_of_two_goes_to_the_first_and_the_other_is_named(figure: Any) -> None:
     effectors = figure.poise.effectors
     effectors["hand.R"].target = effectors["hand.L"].target
     report = posing.snap_targets(figure)
@@ -284,8 +282,7 @@ def test_a_target_of_two_goes_to_the_first_and_the_other_is_named() -> None:
     assert posing.snap_targets(figure, [index(figure, "hand.R")]).effectors == ("hand.R",)
 
 
-def test_an_armature_that_is_its_own_target_stays_and_gets_no_keys() -> None:
-    figure = figure_set_up()
+def test_an_armature_that_is_its_own_target_stays_and_gets_no_keys(figure: Any) -> None:
     figure.poise.effectors["hand.L"].target = figure
     posed(figure)
     before = figure.matrix_world.copy()
@@ -297,8 +294,7 @@ def test_an_armature_that_is_its_own_target_stays_and_gets_no_keys() -> None:
     assert figure.animation_data is None or figure.animation_data.action is None
 
 
-def test_curves_that_are_locked_are_told_before_any_key_is_written() -> None:
-    figure = figure_set_up()
+def test_curves_that_are_locked_are_told_before_any_key_is_written(figure: Any) -> None:
     target = figure.poise.effectors["hand.L"].target
     target.keyframe_insert("location", frame=1)
     for curve in curves_of(target):
@@ -309,8 +305,7 @@ def test_curves_that_are_locked_are_told_before_any_key_is_written() -> None:
         posing.snap_targets(figure, [index(figure, "hand.L")], frames=range(1, 4))
 
 
-def test_a_bone_that_is_scaled_to_nothing_leaves_all_as_it_was() -> None:
-    figure = figure_set_up()
+def test_a_bone_that_is_scaled_to_nothing_leaves_all_as_it_was(figure: Any) -> None:
     posed(figure)
     figure.poise.effectors["hand.R"].kind = 'BOTH'
     posing.set_state(figure, index(figure, "hand.R"), 'PIN')
@@ -322,8 +317,7 @@ def test_a_bone_that_is_scaled_to_nothing_leaves_all_as_it_was() -> None:
     assert targets_as_they_are(figure) == before
 
 
-def test_the_operators_act_on_what_is_selected() -> None:
-    figure = figure_set_up()
+def test_the_operators_act_on_what_is_selected(figure: Any) -> None:
     posed(figure)
     pose_mode(figure, "hand.L")
     before = targets_as_they_are(figure)
@@ -360,8 +354,7 @@ def turned(figure: Any, bone: str, degrees: float) -> None:
     bpy.context.view_layer.update()
 
 
-def test_a_bone_posed_by_hand_takes_its_target_along_in_live_mode() -> None:
-    figure = figure_set_up()
+def test_a_bone_posed_by_hand_takes_its_target_along_in_live_mode(figure: Any) -> None:
     following(figure)
     turned(figure, "forearm.L", 30.0)
     assert distance(figure, "hand.L") < NEAR
@@ -378,8 +371,7 @@ def test_a_bone_posed_by_hand_takes_its_target_along_in_live_mode() -> None:
     assert distance(figure, "hand.L") < 1e-3 and distance(figure, "hand.R") < 1e-3
 
 
-def test_pins_stay_where_a_bone_above_them_is_posed() -> None:
-    figure = figure_set_up()
+def test_pins_stay_where_a_bone_above_them_is_posed(figure: Any) -> None:
     following(figure)
     before = [tuple(figure.poise.effectors[name].pin_matrix) for name in ("foot.L", "foot.R")]
     turned(figure, "thigh.L", 20.0)
@@ -387,8 +379,7 @@ def test_pins_stay_where_a_bone_above_them_is_posed() -> None:
     assert [figure.poise.effectors[name].state for name in ("foot.L", "foot.R")] == ['PIN', 'PIN']
 
 
-def test_targets_with_keys_stay_where_a_bone_is_posed() -> None:
-    figure = figure_set_up()
+def test_targets_with_keys_stay_where_a_bone_is_posed(figure: Any) -> None:
     hand = figure.poise.effectors["hand.L"].target
     hand.keyframe_insert("location", frame=1)
     following(figure)
@@ -397,8 +388,7 @@ def test_targets_with_keys_stay_where_a_bone_is_posed() -> None:
     assert tuple(hand.location) == before
 
 
-def test_without_the_setting_targets_stay_where_a_bone_is_posed() -> None:
-    figure = figure_set_up()
+def test_without_the_setting_targets_stay_where_a_bone_is_posed(figure: Any) -> None:
     figure.poise.fk_moves_targets = False
     following(figure)
     before = tuple(figure.poise.effectors["hand.L"].target.location)
@@ -407,9 +397,8 @@ def test_without_the_setting_targets_stay_where_a_bone_is_posed() -> None:
     assert not figure.poise.last_reached
 
 
-def test_a_pose_that_is_taken_back_under_a_tool_takes_targets_back() -> None:
+def test_a_pose_that_is_taken_back_under_a_tool_takes_targets_back(figure: Any) -> None:
     """As with Escape: a target that was out of reach is not left at its bone."""
-    figure = figure_set_up()
     figure.poise.effectors["hand.L"].target.location.x += 1.0
     following(figure)
     target = figure.poise.effectors["hand.L"].target
@@ -430,8 +419,7 @@ def test_a_pose_that_is_taken_back_under_a_tool_takes_targets_back() -> None:
     assert figure.poise.last_message == shown
 
 
-def test_a_natural_body_hangs_its_arms_and_keeps_its_feet() -> None:
-    figure = figure_set_up()
+def test_a_natural_body_hangs_its_arms_and_keeps_its_feet(figure: Any) -> None:
     for name in ("hand.L", "hand.R"):
         figure.poise.effectors[name].enabled = False
     before = {side: figure.pose.bones[f"foot.{side}"].head.copy() for side in "LR"}
@@ -448,8 +436,7 @@ def test_a_natural_body_hangs_its_arms_and_keeps_its_feet() -> None:
     np.testing.assert_allclose(matrices(figure), at_ease, rtol=0.0, atol=SHOWN)
 
 
-def test_a_limb_that_hangs_leaves_the_rest_of_the_body() -> None:
-    figure = figure_set_up()
+def test_a_limb_that_hangs_leaves_the_rest_of_the_body(figure: Any) -> None:
     figure.poise.effectors["hand.L"].enabled = False
     others = [bone.name for bone in figure.pose.bones if not bone.name.endswith(".L")]
     before = {name: np.array(figure.pose.bones[name].matrix) for name in others}
@@ -461,17 +448,15 @@ def test_a_limb_that_hangs_leaves_the_rest_of_the_body() -> None:
     assert -arm.z > 0.9 * arm.length
 
 
-def test_a_natural_pose_is_refused_where_none_is_known() -> None:
-    figure = figure_set_up()
+def test_a_natural_pose_is_refused_where_none_is_known(figure: Any) -> None:
     before = matrices(figure)
     with pytest.raises(IKError, match="no natural pose is known"):
         posing.make_natural(figure, ["heel.02.L"])
     np.testing.assert_array_equal(matrices(figure), before)
 
 
-def test_solve_and_bake_take_no_target_along() -> None:
+def test_solve_and_bake_take_no_target_along(figure: Any) -> None:
     """Of a target out of reach: it stays there, however Poise poses the bones."""
-    figure = figure_set_up()
     following(figure)
     target = figure.poise.effectors["hand.L"].target
     target.location.x += 1.0
@@ -487,8 +472,7 @@ def test_solve_and_bake_take_no_target_along() -> None:
     assert tuple(target.location) == place
 
 
-def test_a_drag_that_is_cancelled_takes_no_target_along() -> None:
-    figure = figure_set_up()
+def test_a_drag_that_is_cancelled_takes_no_target_along(figure: Any) -> None:
     following(figure)
     target = figure.poise.effectors["hand.L"].target
     target.location.x += 1.0
@@ -504,8 +488,7 @@ def test_a_drag_that_is_cancelled_takes_no_target_along() -> None:
     assert "hand.L" in figure.poise.last_message and "hand.L" in shown
 
 
-def test_a_mirrored_pose_is_measured_in_live_mode_and_takes_no_target_along() -> None:
-    figure = figure_set_up()
+def test_a_mirrored_pose_is_measured_in_live_mode_and_takes_no_target_along(figure: Any) -> None:
     following(figure)
     target = figure.poise.effectors["hand.L"].target
     target.location.z -= 0.2
@@ -518,9 +501,8 @@ def test_a_mirrored_pose_is_measured_in_live_mode_and_takes_no_target_along() ->
     assert not figure.poise.last_reached and "hand.L" in figure.poise.last_message
 
 
-def test_live_and_solve_say_the_same_of_what_follows() -> None:
+def test_live_and_solve_say_the_same_of_what_follows(figure: Any) -> None:
     """That it is missed by nothing, also where a target out of reach pulls the whole body."""
-    figure = figure_set_up()
     following(figure)
     figure.poise.effectors["hand.L"].target.location.x += 1.0
     bpy.context.view_layer.update()
@@ -531,8 +513,7 @@ def test_live_and_solve_say_the_same_of_what_follows() -> None:
         assert [amount < 0.0 for amount in shown] == [amount < 0.0 for amount in measured]
 
 
-def test_a_target_that_was_deleted_is_named_when_all_are_snapped() -> None:
-    figure = figure_set_up()
+def test_a_target_that_was_deleted_is_named_when_all_are_snapped(figure: Any) -> None:
     bpy.data.objects.remove(figure.poise.effectors["hand.L"].target)
     report = posing.snap_targets(figure)
     assert "hand.L" not in report.effectors

@@ -6,7 +6,6 @@ import pytest
 
 from blender_ik_addon.scene import posing
 
-from .builders import humanoid
 from .records import pose_mode
 
 
@@ -15,8 +14,7 @@ def pins(armature: bpy.types.Object) -> dict[str, bool]:
     return {effector.name: effector.pinned for effector in armature.poise.effectors}
 
 
-def test_selected_bones_are_pinned_and_let_go_again():
-    armature = humanoid()
+def test_selected_bones_are_pinned_and_let_go_again(armature: bpy.types.Object):
     posing.add_effector(armature, "hand.L")
     pose_mode(armature, "hand.L", "foot.R")
     assert bpy.ops.poise.pin_bones() == {'FINISHED'}
@@ -28,8 +26,7 @@ def test_selected_bones_are_pinned_and_let_go_again():
     assert posing.solve_pose(armature).reached
 
 
-def test_letting_a_bone_go_leaves_the_list_as_it_was_before_the_pin():
-    armature = humanoid()
+def test_letting_a_bone_go_leaves_the_list_as_it_was_before_the_pin(armature: bpy.types.Object):
     posing.add_effector(armature, "hand.L")
     armature.poise.active_effector = 0
     before = pins(armature)
@@ -44,8 +41,7 @@ def test_letting_a_bone_go_leaves_the_list_as_it_was_before_the_pin():
         assert posing.solve_pose(armature).reached
 
 
-def test_the_button_unpin_gives_an_effector_the_target_that_it_lacks():
-    armature = humanoid()
+def test_the_button_unpin_gives_an_effector_the_target_that_it_lacks(armature: bpy.types.Object):
     pose_mode(armature, "foot.R")
     bpy.ops.poise.pin_bones()
     bpy.ops.poise.pin(action='UNPIN')
@@ -54,8 +50,7 @@ def test_the_button_unpin_gives_an_effector_the_target_that_it_lacks():
     assert posing.solve_pose(armature).reached
 
 
-def test_where_some_are_held_the_others_are_held_as_well():
-    armature = humanoid()
+def test_where_some_are_held_the_others_are_held_as_well(armature: bpy.types.Object):
     for bone in ("hand.L", "hand.R"):
         posing.add_effector(armature, bone)
     posing.pin(armature, 0)
@@ -64,8 +59,7 @@ def test_where_some_are_held_the_others_are_held_as_well():
     assert pins(armature) == {"hand.L": True, "hand.R": True}
 
 
-def test_a_selected_target_stands_for_its_bone():
-    armature = humanoid()
+def test_a_selected_target_stands_for_its_bone(armature: bpy.types.Object):
     for bone in ("hand.L", "hand.R"):
         posing.add_effector(armature, bone)
     target = armature.poise.effectors["hand.R"].target
@@ -77,8 +71,7 @@ def test_a_selected_target_stands_for_its_bone():
     assert pins(armature) == {"hand.L": False, "hand.R": True}
 
 
-def test_without_a_selection_the_button_is_grey():
-    armature = humanoid()
+def test_without_a_selection_the_button_is_grey(armature: bpy.types.Object):
     pose_mode(armature)
     assert not bpy.ops.poise.pin_bones.poll()
     with pytest.raises(RuntimeError, match="Select bones in Pose Mode, or targets of effectors"):

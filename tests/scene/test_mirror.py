@@ -96,8 +96,7 @@ def test_twice_is_nothing():
 
 
 @pytest.mark.parametrize("roll", [0.0, 0.6])
-def test_a_mirrored_pose_is_the_mirror_image(roll: float):
-    armature = builders.humanoid()
+def test_a_mirrored_pose_is_the_mirror_image(roll: float, armature: Any):
     bpy.ops.object.mode_set(mode='EDIT')
     for name in ("forearm.L", "thigh.R", "spine.002"):  # whose axes then are no mirror images
         armature.data.edit_bones[name].roll += roll  # pyright: ignore[reportAttributeAccessIssue]
@@ -119,8 +118,7 @@ def test_a_mirrored_pose_is_the_mirror_image(roll: float):
         np.testing.assert_allclose(again[name], matrix, atol=5.0 * IDENTITY)
 
 
-def test_mirrored_targets_ask_for_the_mirrored_pose():
-    armature = builders.humanoid()
+def test_mirrored_targets_ask_for_the_mirrored_pose(armature: Any):
     posing.setup_character(armature)
     effectors: dict[str, Any] = {effector.part: effector for effector in armature.poise.effectors}
     effectors["hand.L"].target.location = (0.4, -0.35, 1.3)
@@ -146,8 +144,7 @@ def test_limits_go_to_the_axes_of_the_other_side():
     np.testing.assert_allclose(right.stiffness, left.stiffness)
 
 
-def test_one_side_is_copied_and_an_effector_that_is_missing_is_made():
-    armature = builders.humanoid()
+def test_one_side_is_copied_and_an_effector_that_is_missing_is_made(armature: Any):
     index = posing.add_effector(armature, "hand.L", kind='POSITION')
     effector = armature.poise.effectors[index]
     effector.weight, effector.priority = 2.5, 3
@@ -159,8 +156,7 @@ def test_one_side_is_copied_and_an_effector_that_is_missing_is_made():
     assert "Without a counterpart" not in posing.mirror(armature).summary()
 
 
-def test_bones_without_sides_in_their_names_are_paired_by_their_roles():
-    armature = builders.humanoid()
+def test_bones_without_sides_in_their_names_are_paired_by_their_roles(armature: Any):
     for number, bone in enumerate(armature.data.bones):
         bone.name = f"Bone{number:03d}"
     skeleton = read_armature(armature).skeleton
@@ -172,16 +168,14 @@ def test_bones_without_sides_in_their_names_are_paired_by_their_roles():
         np.testing.assert_allclose(places[counterpart], MIRROR @ places[name], atol=1e-6)
 
 
-def test_what_cannot_be_mirrored_is_told():
-    armature = builders.humanoid()
+def test_what_cannot_be_mirrored_is_told(armature: Any):
     posing.add_effector(armature, "hand.L")
     assert "Without a counterpart" in posing.mirror(armature).summary()
     with pytest.raises(IKError, match="UP"):
         posing.mirror(armature, 'UP')
 
 
-def test_the_operator_does_the_same():
-    armature = builders.humanoid()
+def test_the_operator_does_the_same(armature: Any):
     armature.pose.bones["hand.L"].rotation_mode = "XYZ"
     armature.pose.bones["hand.R"].rotation_mode = "XYZ"
     armature.pose.bones["hand.L"].rotation_euler = (0.1, 0.2, 0.3)

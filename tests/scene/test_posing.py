@@ -58,6 +58,12 @@ def arm(*, mode: str = 'QUATERNION') -> Any:
     return armature
 
 
+@pytest.fixture
+def armature() -> Any:
+    """The arm, its bones in quaternion mode."""
+    return arm()
+
+
 def test_a_bone_that_is_nowhere_or_has_no_orientation_is_missed_with_the_reason():
     armature = figure("hand.L", "hand.R")
     armature.pose.bones["hand.L"].scale = (0.0, 0.0, 0.0)
@@ -120,9 +126,8 @@ def test_a_miss_that_the_solver_does_not_know_has_a_reason_too():
 
 @pytest.mark.parametrize("edit", ["keyed", "by script", "keyed anew", "driven"])
 @pytest.mark.parametrize("present", [1, 3, 9])
-def test_influences_that_change_just_before_a_bake_count(edit: str, present: int):
+def test_influences_that_change_just_before_a_bake_count(edit: str, present: int, armature: Any):
     """They are those of each frame, not those that were evaluated last."""
-    armature = arm()
     entry = armature.poise.effectors[0]
     bpy.context.scene.frame_set(present)
     path = "poise.effectors[0].influence"
@@ -262,8 +267,7 @@ def test_the_hand_reaches_the_empty():
 
 
 @pytest.mark.parametrize("kind", ["POSITION", "ORIENTATION"])
-def test_what_is_not_asked_for_is_left_free(kind: str):
-    armature = arm()
+def test_what_is_not_asked_for_is_left_free(kind: str, armature: Any):
     armature.poise.effectors[0].kind = kind
     report = posing.solve_pose(armature)
     distance, angle = misses(armature)["bone.003"]
@@ -276,8 +280,7 @@ def test_what_is_not_asked_for_is_left_free(kind: str):
         assert error.position is None and armature.poise.effectors[0].error_position == -1.0
 
 
-def test_a_point_of_the_bone_reaches_along_the_axes_that_are_on():
-    armature = arm()
+def test_a_point_of_the_bone_reaches_along_the_axes_that_are_on(armature: Any):
     entry = armature.poise.effectors[0]
     entry.kind, entry.point, entry.position_axes = 'POSITION', (0.0, 0.3, 0.05), (True, False, True)
     posing.solve_pose(armature)
@@ -351,8 +354,7 @@ def test_only_parentless_bones_move_and_only_if_they_may():
     assert list(moved) == ["hips location"] and moved["hips location"][0] == before["hips location"][0]
 
 
-def test_a_driven_bone_is_left_alone_with_a_note():
-    armature = arm()
+def test_a_driven_bone_is_left_alone_with_a_note(armature: Any):
     armature.pose.bones["bone.002"].constraints.new('LIMIT_ROTATION')
     report = posing.solve_pose(armature)
     assert_reached(armature)
@@ -384,8 +386,7 @@ def test_frame_mode_selection_and_action_are_as_before_a_solve():
     assert [part for part in after if after[part] != before[part]] == ["pose", "settings"]
 
 
-def test_a_solved_pose_stays_on_animated_bones_until_the_frame_is_set():
-    armature = arm()
+def test_a_solved_pose_stays_on_animated_bones_until_the_frame_is_set(armature: Any):
     armature.pose.bones["bone.001"].keyframe_insert("rotation_quaternion", frame=1)
     update()
     posing.solve_pose(armature)
@@ -457,8 +458,7 @@ def test_the_report_is_what_an_independent_measurement_gives():
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.01])
-def test_a_miss_is_told_in_millimetres_of_the_world_and_degrees(scale: float):
-    armature = arm()
+def test_a_miss_is_told_in_millimetres_of_the_world_and_degrees(scale: float, armature: Any):
     armature.scale = (scale,) * 3
     goal = target(armature)
     goal.location = (0.0, 0.0, 10.0 * scale)
@@ -493,8 +493,7 @@ def test_a_limit_in_the_way_is_named():
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.01])
-def test_the_reason_of_a_miss_is_told_in_the_report_and_kept_for_the_panel(scale: float):
-    armature = arm()
+def test_the_reason_of_a_miss_is_told_in_the_report_and_kept_for_the_panel(scale: float, armature: Any):
     armature.scale = (scale,) * 3
     first = target(armature)
     number = posing.add_effector(armature, "bone.003", kind='POSITION')
@@ -725,8 +724,7 @@ def test_frames_that_are_none_are_refused(frames: Any, words: str):
     assert everything(armature) == before
 
 
-def test_without_frames_the_range_in_the_settings_is_baked():
-    armature = arm()
+def test_without_frames_the_range_in_the_settings_is_baked(armature: Any):
     scene = bpy.context.scene
     scene.frame_start, scene.frame_end = 3, 5
     assert posing.bake(armature).frames == (3, 4, 5)
@@ -831,8 +829,7 @@ def test_locked_channels_keep_their_bits_in_a_bake():
     assert middle.rotation_euler.x == np.float32(0.1)
 
 
-def test_the_armature_object_and_keyed_channels_may_move_during_the_bake():
-    armature = arm()
+def test_the_armature_object_and_keyed_channels_may_move_during_the_bake(armature: Any):
     swing(armature, (1, (0.0, 0.0, 0.0)), (5, (0.1, 0.1, -0.1)))
     armature.rotation_euler.z = 0.5
     armature.keyframe_insert("rotation_euler", frame=5)
@@ -1071,8 +1068,7 @@ def test_a_renamed_armature_is_baked_or_put_back_all_the_same(phase: str):
     assert bones_with_curves(armature) == {f"bone.{i:03d}" for i in range(4)}
 
 
-def test_progress_grows_to_one():
-    armature = arm()
+def test_progress_grows_to_one(armature: Any):
     shares: list[float] = []
     posing.bake(armature, range(1, 5), progress=shares.append)
     # Frames are read and measured one by one; how they are solved is the core's to say.
@@ -1099,8 +1095,7 @@ def test_a_bake_shows_its_keys_and_keeps_what_it_does_not_key():
 
 
 @pytest.mark.parametrize("current", [3, 6, 50])
-def test_the_frame_is_set_twice_for_each_frame_and_once_to_come_back(current: int):
-    armature = arm()
+def test_the_frame_is_set_twice_for_each_frame_and_once_to_come_back(current: int, armature: Any):
     bpy.context.scene.frame_start, bpy.context.scene.frame_end = 2, 6
     bpy.context.scene.frame_set(current)
     with frame_changes() as frames:
@@ -1165,8 +1160,7 @@ def test_an_action_that_cannot_be_edited_is_refused_before_anything_happens(tmp_
 # What a bake reports
 
 
-def test_misses_are_told_with_the_worst_frame_in_millimetres_and_degrees():
-    armature = arm()
+def test_misses_are_told_with_the_worst_frame_in_millimetres_and_degrees(armature: Any):
     goal = target(armature)
     armature.poise.effectors[0].kind = 'POSITION'
     goal.location, goal.rotation_euler = (0.0, 0.0, 0.9), (0.0, 0.0, 0.0)
@@ -1224,8 +1218,7 @@ def test_it_is_told_where_the_pose_flips_and_which_bone_turns_most():
     assert told(*range(2, 9))[0].endswith("at frame 6: toe turns 14°; and at 2 more frames")
 
 
-def test_the_pop_angle_reaches_the_solver_and_says_what_is_told():
-    armature = arm()
+def test_the_pop_angle_reaches_the_solver_and_says_what_is_told(armature: Any):
     armature.poise.smoothness = 0.0
     swing(target(armature), (4, (0.0, 0.0, 0.0)), (5, (-0.6, 0.0, 0.0)), (6, (-0.6, 0.0, 0.0)))
     assert solver_options(armature, 1.0).pop_angle == pytest.approx(np.radians(3.0))
@@ -1256,8 +1249,7 @@ def test_smoothness_is_a_time_and_no_reason_to_solve_a_pose_again():
     assert posing.follow(armature) is None
 
 
-def test_it_is_told_how_much_smoothness_adds_to_misses():
-    armature = arm()
+def test_it_is_told_how_much_smoothness_adds_to_misses(armature: Any):
     (entry,) = armature.poise.effectors
     entry.kind, entry.name = 'POSITION', "Tip"
     entry.target.location = (0.3, 0.0, 0.5)
@@ -1280,8 +1272,7 @@ def test_it_is_told_how_much_smoothness_adds_to_misses():
 # Making and removing effectors
 
 
-def test_an_effector_gets_an_empty_where_its_bone_is():
-    armature = arm()
+def test_an_effector_gets_an_empty_where_its_bone_is(armature: Any):
     armature.location, armature.scale = (1.0, 2.0, 3.0), (2.0, 2.0, 2.0)
     armature.pose.bones["bone.001"].rotation_quaternion = Quaternion((0.9, 0.3, 0.1, 0.2)).normalized()
     index = posing.add_effector(armature, "bone.002")
@@ -1312,8 +1303,7 @@ def test_a_new_target_is_reached_to_begin_with(turn: tuple[float, float, float])
 
 
 @pytest.mark.parametrize("where", ["own", "excluded"])
-def test_a_new_target_is_shown(where: str):
-    armature = arm()
+def test_a_new_target_is_shown(where: str, armature: Any):
     scene = bpy.context.scene
     for name in ("first", "second"):
         collection = bpy.data.collections.new(name)
@@ -1380,8 +1370,7 @@ def wrong_uses(armature: Any, nothing: Any = None) -> dict[str, Callable[[], obj
     }
 
 
-def test_wrong_uses_are_refused_before_anything_is_made():
-    armature = arm()
+def test_wrong_uses_are_refused_before_anything_is_made(armature: Any):
     uses = wrong_uses(armature)
     before = everything(armature)
     for words, use in uses.items():

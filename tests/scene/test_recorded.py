@@ -48,6 +48,12 @@ def recorded() -> Any:
     return figure
 
 
+@pytest.fixture
+def figure() -> Any:
+    """The figure with its action."""
+    return recorded()
+
+
 def shown(figure: Any, frames: range = FRAMES) -> np.ndarray:
     """World matrices of all bones, (F, n, 4, 4)."""
     found = []
@@ -71,8 +77,7 @@ def corrected(figure: Any, frame: int, way: tuple[float, float, float]) -> posin
     return posing.correct(figure, ease_in=3.0, ease_out=3.0)
 
 
-def test_an_unedited_recording_stays() -> None:
-    figure = recorded()
+def test_an_unedited_recording_stays(figure: Any) -> None:
     before = shown(figure)
     report = posing.targets_from_animation(figure)
     assert report.keyed_frames == len(FRAMES) and {"hand.L", "foot.R", "hips", "head"} <= {*report.effectors}
@@ -90,8 +95,7 @@ def test_an_unedited_recording_stays() -> None:
     assert np.abs(shown(figure) - before).max() <= SAME
 
 
-def test_limits_do_not_tighten_what_is_recorded() -> None:
-    figure = recorded()
+def test_limits_do_not_tighten_what_is_recorded(figure: Any) -> None:
     before = shown(figure)
     posing.targets_from_animation(figure)
     shin = posing.own_limits(figure, "shin.L")
@@ -101,8 +105,7 @@ def test_limits_do_not_tighten_what_is_recorded() -> None:
     assert np.abs(shown(figure) - before).max() <= SAME
 
 
-def test_targets_are_where_bones_are_recorded() -> None:
-    figure = recorded()
+def test_targets_are_where_bones_are_recorded(figure: Any) -> None:
     figure.location, figure.rotation_euler = (3.0, -2.0, 0.5), (0.1, 0.2, 0.7)
     posing.targets_from_animation(figure)
     matrices = shown(figure)
@@ -114,8 +117,7 @@ def test_targets_are_where_bones_are_recorded() -> None:
             assert (target.matrix_world.translation - place).length < NEAR
 
 
-def test_a_correction_moves_what_is_asked_for_and_nothing_else() -> None:
-    figure = recorded()
+def test_a_correction_moves_what_is_asked_for_and_nothing_else(figure: Any) -> None:
     before = shown(figure)
     posing.targets_from_animation(figure)
     report = corrected(figure, 6, (0.0, 0.0, 0.08))
@@ -143,8 +145,7 @@ def test_a_correction_moves_what_is_asked_for_and_nothing_else() -> None:
     assert np.abs(shown(figure) - before).max() <= SAME
 
 
-def test_a_correction_is_baked_as_a_layer() -> None:
-    figure = recorded()
+def test_a_correction_is_baked_as_a_layer(figure: Any) -> None:
     before = shown(figure)
     posing.targets_from_animation(figure)
     corrected(figure, 6, (0.0, 0.0, 0.08))
@@ -158,8 +159,7 @@ def test_a_correction_is_baked_as_a_layer() -> None:
     assert np.abs(shown(figure) - before).max() <= SAME
 
 
-def test_corrections_add_up_and_keep_what_is_beyond_their_eases() -> None:
-    figure = recorded()
+def test_corrections_add_up_and_keep_what_is_beyond_their_eases(figure: Any) -> None:
     posing.targets_from_animation(figure)
     target = figure.poise.effectors["hand.L"].target
     corrected(figure, 4, (0.0, 0.0, 0.05))
@@ -190,8 +190,7 @@ def test_two_corrections_hold_from_one_to_the_other_and_ease_over_their_whole_le
     np.testing.assert_allclose(keys, [(1, 0.0), (4, 0.05), (6, 0.05), (9, 0.0)], atol=1e-6)
 
 
-def test_targets_again_take_corrections_into_the_recording() -> None:
-    figure = recorded()
+def test_targets_again_take_corrections_into_the_recording(figure: Any) -> None:
     posing.targets_from_animation(figure)
     corrected(figure, 6, (0.0, 0.0, 0.08))
     posing.bake(figure)
@@ -202,8 +201,7 @@ def test_targets_again_take_corrections_into_the_recording() -> None:
     assert np.abs(shown(figure) - after).max() <= SAME
 
 
-def test_hips_give_way_to_a_hand() -> None:
-    figure = recorded()
+def test_hips_give_way_to_a_hand(figure: Any) -> None:
     posing.targets_from_animation(figure)
     figure.poise.effectors["hand.R"].enabled = False
     corrected(figure, 6, (0.1, 0.0, 0.0))  # further than the arm reaches
@@ -212,8 +210,7 @@ def test_hips_give_way_to_a_hand() -> None:
     assert figure.poise.effectors["hand.L"].error_position < 1e-3
 
 
-def test_a_hand_keeps_its_grip() -> None:
-    figure = recorded()
+def test_a_hand_keeps_its_grip(figure: Any) -> None:
     before = shown(figure)
     posing.targets_from_animation(figure)
     prop = bpy.data.objects.new("prop", None)
@@ -232,8 +229,7 @@ def test_a_hand_keeps_its_grip() -> None:
         assert np.abs(after[:, bone, :3, :3] - before[:, bone, :3, :3]).max() < 1e-3
 
 
-def test_a_prop_in_the_other_hand() -> None:
-    figure = recorded()
+def test_a_prop_in_the_other_hand(figure: Any) -> None:
     posing.targets_from_animation(figure)
     prop = bpy.data.objects.new("prop", None)
     bpy.context.scene.collection.objects.link(prop)
@@ -246,8 +242,7 @@ def test_a_prop_in_the_other_hand() -> None:
         posing.hold_prop(figure, prop, [right])
 
 
-def test_strips_are_a_recording_too() -> None:
-    figure = recorded()
+def test_strips_are_a_recording_too(figure: Any) -> None:
     before = shown(figure)
     animation = figure.animation_data
     animation.nla_tracks.new().strips.new("clip", FRAMES[0], animation.action)
@@ -286,8 +281,7 @@ def test_what_cannot_be_taken_is_refused_and_changes_nothing() -> None:
     assert not figure.poise.effectors and figure.poise.recording is None
 
 
-def test_an_effector_whose_bone_is_gone_is_refused() -> None:
-    figure = recorded()
+def test_an_effector_whose_bone_is_gone_is_refused(figure: Any) -> None:
     posing.add_effector(figure, "head")
     figure.poise.effectors[0].bone = "nose"
     with pytest.raises(IKError, match=r"effector 'head' has no bone 'nose' \(renamed\?\)"):
@@ -295,8 +289,7 @@ def test_an_effector_whose_bone_is_gone_is_refused() -> None:
     assert figure.poise.recording is None
 
 
-def test_cancelled_it_leaves_nothing() -> None:
-    figure = recorded()
+def test_cancelled_it_leaves_nothing(figure: Any) -> None:
     bpy.context.scene.frame_set(5)
     before, objects, actions = shown(figure), len(bpy.data.objects), len(bpy.data.actions)
     bpy.context.scene.frame_set(5)
@@ -313,8 +306,7 @@ def test_cancelled_it_leaves_nothing() -> None:
         job.finish()
 
 
-def test_a_correction_needs_a_target_that_was_moved() -> None:
-    figure = recorded()
+def test_a_correction_needs_a_target_that_was_moved(figure: Any) -> None:
     posing.setup_character(figure)
     with pytest.raises(IKError, match="have no keys: Targets from Animation"):
         posing.correct(figure)
@@ -338,8 +330,7 @@ def test_the_command_line_keys_targets(tmp_path: Path) -> None:
     assert figure.poise.recording is not None and "hand.L" in figure.poise.effectors
 
 
-def test_correct_takes_all_that_was_moved_whatever_is_selected() -> None:
-    figure = recorded()
+def test_correct_takes_all_that_was_moved_whatever_is_selected(figure: Any) -> None:
     assert bpy.ops.poise.targets_from_animation() == {'FINISHED'}
     bpy.context.scene.frame_set(6)
     hands = [figure.poise.effectors[name].target for name in ("hand.L", "hand.R")]
@@ -353,8 +344,7 @@ def test_correct_takes_all_that_was_moved_whatever_is_selected() -> None:
     assert [hand.delta_location.z for hand in hands] == pytest.approx([0.1, 0.1])
 
 
-def test_buttons_do_what_the_functions_do() -> None:
-    figure = recorded()
+def test_buttons_do_what_the_functions_do(figure: Any) -> None:
     assert bpy.ops.poise.targets_from_animation() == {'FINISHED'}
     bpy.context.scene.frame_set(6)
     target = figure.poise.effectors["hand.L"].target

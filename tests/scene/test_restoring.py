@@ -81,8 +81,7 @@ def curve_removed(obj: Any) -> None:
         (baked, lambda obj: obj.animation_data_clear()),
     ],
 )
-def test_restoring_is_exact(before: Callable[[Any], None], change: Callable[[Any], None]) -> None:
-    obj = chain(1)
+def test_restoring_is_exact(before: Callable[[Any], None], change: Callable[[Any], None], obj: Any) -> None:
     before(obj)
     state = action_record(obj)
     snapshot = ActionSnapshot.take(obj)
@@ -94,8 +93,7 @@ def test_restoring_is_exact(before: Callable[[Any], None], change: Callable[[Any
     assert action_record(obj) == state
 
 
-def test_restoring_twice_or_without_a_change_does_nothing() -> None:
-    obj = chain(1)
+def test_restoring_twice_or_without_a_change_does_nothing(obj: Any) -> None:
     curves_by_hand(obj)
     state = action_record(obj)
     snapshot = ActionSnapshot.take(obj)
@@ -124,8 +122,7 @@ def test_an_object_without_a_slot_gets_one_of_its_own() -> None:
     assert action_record(first) == before
 
 
-def test_restored_curves_play_again() -> None:
-    obj = chain(1)
+def test_restored_curves_play_again(obj: Any) -> None:
     write_keys(obj, [1, 10], [location_keys([1.0, 2.0])])
     snapshot = ActionSnapshot.take(obj)
     bake_over(obj)
@@ -135,8 +132,7 @@ def test_restored_curves_play_again() -> None:
     assert evaluated.pose.bones["bone.000"].location.x == 2.0
 
 
-def test_restoring_without_the_slot_or_the_action_says_so() -> None:
-    obj = chain(1)
+def test_restoring_without_the_slot_or_the_action_says_so(obj: Any) -> None:
     write_keys(obj, [1, 10], [location_keys([1.0, 2.0])])
     snapshot = ActionSnapshot.take(obj)
     action = obj.animation_data.action
@@ -148,8 +144,7 @@ def test_restoring_without_the_slot_or_the_action_says_so() -> None:
         snapshot.restore()
 
 
-def test_restoring_keeps_drivers_made_since() -> None:
-    obj = chain(1)
+def test_restoring_keeps_drivers_made_since(obj: Any) -> None:
     snapshot = ActionSnapshot.take(obj)
     obj.driver_add("location", 0)
     bake_over(obj)
@@ -157,8 +152,7 @@ def test_restoring_keeps_drivers_made_since() -> None:
     assert len(bpy.data.actions) == 0 and len(obj.animation_data.drivers) == 1
 
 
-def test_restoring_a_deleted_object_says_so() -> None:
-    obj = chain(1)
+def test_restoring_a_deleted_object_says_so(obj: Any) -> None:
     snapshot = ActionSnapshot.take(obj)
     bpy.data.objects.remove(obj)
     with pytest.raises(IKError, match=r"'chain' is gone"):

@@ -49,8 +49,7 @@ def test_a_human_gets_hips_feet_hands_and_head_at_the_bones_places():
     assert bpy.context.scene.collection.children["Rig Targets"] is not None
 
 
-def test_the_head_goes_with_the_hips_and_hands_stay():
-    armature = builders.humanoid()
+def test_the_head_goes_with_the_hips_and_hands_stay(armature: Any):
     posing.setup_character(armature)
     effectors = parts_of(armature)
     before = {part: effectors[part].target.matrix_world.translation.copy() for part in PARTS}
@@ -64,8 +63,7 @@ def test_the_head_goes_with_the_hips_and_hands_stay():
     assert moved["hand.L"] == moved["foot.L"] == 0.0
 
 
-def test_parts_have_the_states_that_suit_them():
-    armature = builders.humanoid()
+def test_parts_have_the_states_that_suit_them(armature: Any):
     posing.setup_character(armature)
     states = {part: (effector.state, effector.kind) for part, effector in parts_of(armature).items()}
     assert states == {
@@ -95,15 +93,13 @@ def test_a_head_that_is_to_aim_points_its_face_whatever_the_roll_of_its_bone(rol
     assert np.degrees((bone.matrix.to_3x3() @ faces).angle(way)) < 7.0  # the axis nearest to the face
 
 
-def test_a_head_that_gets_a_target_is_not_said_to_be_missing():
-    armature = builders.humanoid()
+def test_a_head_that_gets_a_target_is_not_said_to_be_missing(armature: Any):
     report = posing.setup_character(armature)
     assert "head" in report.added
     assert not any("head" in note for note in report.notes)
 
 
-def test_a_target_of_what_is_held_that_was_deleted_is_made_anew():
-    armature = builders.humanoid()
+def test_a_target_of_what_is_held_that_was_deleted_is_made_anew(armature: Any):
     posing.setup_character(armature)
     for part in ("foot.L", "hips"):
         bpy.data.objects.remove(parts_of(armature)[part].target)
@@ -114,8 +110,7 @@ def test_a_target_of_what_is_held_that_was_deleted_is_made_anew():
     }
 
 
-def test_limits_and_stiffness_flow_into_the_solve():
-    armature = builders.humanoid()
+def test_limits_and_stiffness_flow_into_the_solve(armature: Any):
     report = posing.setup_character(armature)
     skeleton = read_armature(armature).skeleton
     knee = skeleton.index("shin.L")
@@ -127,8 +122,7 @@ def test_limits_and_stiffness_flow_into_the_solve():
     assert np.isnan(skeleton.preferred[skeleton.index("hips"), 3:]).all()
 
 
-def test_what_the_rig_says_comes_before_what_is_assumed():
-    armature = builders.humanoid()
+def test_what_the_rig_says_comes_before_what_is_assumed(armature: Any):
     bone = armature.pose.bones["shin.L"]
     bone.use_ik_limit_x, bone.ik_min_x, bone.ik_max_x = True, -0.3, 0.7
     constraint: Any = armature.pose.bones["forearm.R"].constraints.new('LIMIT_ROTATION')
@@ -140,8 +134,7 @@ def test_what_the_rig_says_comes_before_what_is_assumed():
     assert skeleton.free[skeleton.index("forearm.R")].any()
 
 
-def test_a_high_reach_lifts_the_shoulder_and_nothing_breaks():
-    armature = builders.humanoid()
+def test_a_high_reach_lifts_the_shoulder_and_nothing_breaks(armature: Any):
     posing.setup_character(armature)
     effectors = parts_of(armature)
     effectors["hand.L"].kind = 'POSITION'
@@ -163,8 +156,7 @@ def test_a_high_reach_lifts_the_shoulder_and_nothing_breaks():
     assert beyond[free].max() < 1e-4
 
 
-def test_twice_is_once_and_what_was_changed_stays():
-    armature = builders.humanoid()
+def test_twice_is_once_and_what_was_changed_stays(armature: Any):
     posing.setup_character(armature)
     effectors = parts_of(armature)
     effectors["hand.L"].weight = 3.0
@@ -177,8 +169,7 @@ def test_twice_is_once_and_what_was_changed_stays():
     assert (again.weight, again.target.location.x) == (3.0, 9.0)
 
 
-def test_what_was_made_by_hand_is_taken_over_and_a_lost_target_is_made_anew():
-    armature = builders.humanoid()
+def test_what_was_made_by_hand_is_taken_over_and_a_lost_target_is_made_anew(armature: Any):
     posing.add_effector(armature, "hand.L")
     own = armature.poise.effectors[0].target
     posing.setup_character(armature)
@@ -188,8 +179,7 @@ def test_what_was_made_by_hand_is_taken_over_and_a_lost_target_is_made_anew():
     assert parts_of(armature)["head"].target is not None
 
 
-def test_the_table_decides_in_another_run():
-    armature = builders.humanoid()
+def test_the_table_decides_in_another_run(armature: Any):
     posing.setup_character(armature)
     rows = {row.bone: row for row in armature.poise.roles}
     rows["hand.R"].role = 'NONE'
@@ -204,8 +194,7 @@ def test_the_table_decides_in_another_run():
     assert parts_of(armature)["head"].bone == "head"
 
 
-def test_parts_that_are_not_any_more_go_with_their_targets():
-    armature = builders.humanoid()
+def test_parts_that_are_not_any_more_go_with_their_targets(armature: Any):
     posing.setup_character(armature, poles=True)
     assert {"elbow.L", "knee.R"} <= set(parts_of(armature))
     objects = len(bpy.data.objects)
@@ -217,8 +206,7 @@ def test_parts_that_are_not_any_more_go_with_their_targets():
     assert len(bpy.data.objects) == objects - 2
 
 
-def test_names_of_effectors_differ_also_from_those_made_by_hand():
-    armature = builders.humanoid()
+def test_names_of_effectors_differ_also_from_those_made_by_hand(armature: Any):
     posing.add_effector(armature, "hand.R", kind='AIM')
     for _ in range(2):
         posing.setup_character(armature)
@@ -227,8 +215,7 @@ def test_names_of_effectors_differ_also_from_those_made_by_hand():
         assert names[0] == "hand.R" and parts_of(armature)["hand.R"].name == "hand.R.001"
 
 
-def test_what_is_said_counts_right():
-    armature = builders.humanoid()
+def test_what_is_said_counts_right(armature: Any):
     first = posing.setup_character(armature, poles=True)
     bpy.data.objects.remove(parts_of(armature)["head"].target)
     again = posing.setup_character(armature)
@@ -239,8 +226,7 @@ def test_what_is_said_counts_right():
     assert limits_read.summary()[0].isupper()
 
 
-def test_poles_lie_where_limbs_bend_to_and_ask_for_nothing():
-    armature = builders.humanoid()
+def test_poles_lie_where_limbs_bend_to_and_ask_for_nothing(armature: Any):
     posing.setup_character(armature, poles=True)
     bpy.context.view_layer.update()
     effectors = parts_of(armature)
@@ -287,8 +273,7 @@ def test_an_armature_that_is_no_body_says_so_and_stays_as_it_is():
         posing.setup_character(armature)
 
 
-def test_the_operator_does_the_same_and_one_undo_takes_it_all_back():
-    armature = builders.humanoid()
+def test_the_operator_does_the_same_and_one_undo_takes_it_all_back(armature: Any):
     bpy.ops.ed.undo_push(message="before")
     assert bpy.ops.poise.setup_character() == {'FINISHED'}
     assert {name: e.priority for name, e in parts_of(armature).items()} == PARTS
@@ -301,8 +286,7 @@ def test_the_operator_does_the_same_and_one_undo_takes_it_all_back():
     assert len(bpy.data.objects) == 1 and "humanoid Targets" not in bpy.data.collections
 
 
-def test_rows_and_limits_are_edited_by_operators():
-    armature = builders.humanoid()
+def test_rows_and_limits_are_edited_by_operators(armature: Any):
     assert bpy.ops.poise.recognise_roles() == {'FINISHED'}
     rows = len(armature.poise.roles)
     armature.data.bones.active = armature.data.bones["head"]
@@ -335,9 +319,8 @@ def test_rigify_has_its_character():
     assert posing.solve_pose(armature).reached
 
 
-def test_bones_that_are_renamed_are_followed():
+def test_bones_that_are_renamed_are_followed(armature: Any):
     """As Blender's own constraints do; live mode waited for a bone of the old name."""
-    armature: Any = builders.humanoid()
     posing.setup_character(armature)
     index = posing.add_effector(armature, "hand.R")
     armature.data.bones["hand.R"].name = "Right Hand"
@@ -359,8 +342,7 @@ def test_bones_that_are_renamed_are_followed():
     assert parts_of(armature)["hand.L"].bone == "hand.L"
 
 
-def test_a_bone_that_is_gone_is_no_renamed_one_and_its_row_is_told():
-    armature: Any = builders.humanoid()
+def test_a_bone_that_is_gone_is_no_renamed_one_and_its_row_is_told(armature: Any):
     posing.setup_character(armature)
     bpy.context.view_layer.objects.active = armature
     bpy.ops.object.mode_set(mode='EDIT')
@@ -477,8 +459,7 @@ def test_an_animals_spine_and_neck_have_limits():
 LIMBS = ("elbow.L", "elbow.R", "knee.L", "knee.R")
 
 
-def test_elbows_and_knees_get_handles_that_move_nothing_and_lose_them_again():
-    armature = builders.humanoid()
+def test_elbows_and_knees_get_handles_that_move_nothing_and_lose_them_again(armature: Any):
     posing.setup_character(armature)
     posing.solve_pose(armature)
     before, pose = counts(), [bone.rotation_quaternion[:] for bone in armature.pose.bones]
@@ -493,8 +474,7 @@ def test_elbows_and_knees_get_handles_that_move_nothing_and_lose_them_again():
     assert counts() == before and set(parts_of(armature)) == set(PARTS)
 
 
-def test_the_elbow_of_one_arm_goes_where_its_handle_is_moved_and_the_hand_stays():
-    armature = builders.humanoid()
+def test_the_elbow_of_one_arm_goes_where_its_handle_is_moved_and_the_hand_stays(armature: Any):
     posing.setup_character(armature)
     hand = list(armature.poise.effectors).index(parts_of(armature)["hand.L"])
     assert posing.bend_limbs(armature, [hand]) == (("elbow.L",), True)
@@ -512,8 +492,7 @@ def test_the_elbow_of_one_arm_goes_where_its_handle_is_moved_and_the_hand_stays(
     np.testing.assert_allclose(place[:], target.matrix_world.translation[:], atol=1e-4)
 
 
-def test_what_has_no_elbow_or_knee_is_refused_in_words_and_stays():
-    armature = builders.humanoid()
+def test_what_has_no_elbow_or_knee_is_refused_in_words_and_stays(armature: Any):
     posing.setup_character(armature)
     head = list(armature.poise.effectors).index(parts_of(armature)["head"])
     before = counts()

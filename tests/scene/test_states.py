@@ -41,6 +41,12 @@ def character() -> Any:
     return armature
 
 
+@pytest.fixture
+def armature() -> Any:
+    """The character, at rest."""
+    return character()
+
+
 def effector(armature: Any, part: str) -> Any:
     return next(entry for entry in armature.poise.effectors if entry.part == part)
 
@@ -126,8 +132,7 @@ WAYS: dict[str, Callable[[Any, np.ndarray, Any], None]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_hand_that_is_pulled_to_the_floor_makes_the_body_crouch(way: str, tool: list[bool]):
-    armature = character()
+def test_a_hand_that_is_pulled_to_the_floor_makes_the_body_crouch(way: str, tool: list[bool], armature: Any):
     hips, feet = place(armature, "hips"), [place(armature, f"foot.{side}") for side in "LR"]
     wanted = place(armature, "hand.L") * (1.0, 1.0, 0.0) + (0.05, -0.1, FLOOR)
     WAYS[way](armature, wanted, tool)
@@ -176,8 +181,7 @@ def test_targets_of_what_follows_come_to_its_bones_and_one_more_solve_moves_noth
     np.testing.assert_allclose(matrices(armature), before, atol=STILL)
 
 
-def test_what_follows_is_no_target_that_counts_in_a_solve_or_a_bake():
-    armature = character()
+def test_what_follows_is_no_target_that_counts_in_a_solve_or_a_bake(armature: Any):
     effector(armature, "hand.L").target.location.z -= 0.3
     bpy.context.view_layer.update()
     assert posing.solve_pose(armature).message.startswith("all 5 targets are reached")
@@ -189,8 +193,7 @@ def test_what_follows_is_no_target_that_counts_in_a_solve_or_a_bake():
     assert posing.solve_pose(armature).message.startswith("1 of 5 targets missed: hand.L by ")
 
 
-def test_handles_of_what_follows_are_brought_to_the_bones_that_keys_have_moved():
-    armature = character()
+def test_handles_of_what_follows_are_brought_to_the_bones_that_keys_have_moved(armature: Any):
     hand, hips, chest = (effector(armature, part).target for part in ("hand.L", "hips", "chest"))
     for frame, low in ((1, 0.0), (20, -0.8)):
         hand.location.z += low
@@ -214,8 +217,7 @@ def test_handles_of_what_follows_are_brought_to_the_bones_that_keys_have_moved()
     )
 
 
-def test_what_mirror_has_posed_follows_from_where_it_is_then():
-    armature = character()
+def test_what_mirror_has_posed_follows_from_where_it_is_then(armature: Any):
     solved(armature, place(armature, "hand.L") + np.array((0.1, -0.3, -0.2)))
     posing.mirror(armature, settings=False, targets=False, limits=False)
     there = matrices(armature)[list(armature.pose.bones.keys()).index("hips")]
@@ -236,8 +238,7 @@ def test_nothing_moves_when_a_character_is_set_up_nor_when_it_is_solved_then():
     np.testing.assert_allclose(matrices(armature), before, atol=STILL)
 
 
-def test_hips_that_are_moved_too_high_leave_the_feet_where_they_are():
-    armature = character()
+def test_hips_that_are_moved_too_high_leave_the_feet_where_they_are(armature: Any):
     feet = [place(armature, f"foot.{side}") for side in "LR"]
     effector(armature, "hips").target.location.z += 0.02
     bpy.context.view_layer.update()
@@ -299,8 +300,7 @@ def test_who_moves_keys_or_binds_a_target_makes_it_reach(part: str, change: Call
     assert np.linalg.norm(place(armature, own.bone) - np.array(own.target.matrix_world.translation)) < 0.02
 
 
-def test_moving_the_whole_character_moves_no_target_of_its_own():
-    armature = character()
+def test_moving_the_whole_character_moves_no_target_of_its_own(armature: Any):
     before = states(armature)
     armature.location, armature.rotation_euler = (3.0, -2.0, 1.0), (0.1, 0.2, 2.0)
     bpy.context.view_layer.update()
@@ -310,8 +310,7 @@ def test_moving_the_whole_character_moves_no_target_of_its_own():
     np.testing.assert_allclose(matrices(armature), now, atol=1e-4)
 
 
-def test_a_moved_target_is_told_after_saving_and_loading(tmp_path: Path):
-    armature = character()
+def test_a_moved_target_is_told_after_saving_and_loading(tmp_path: Path, armature: Any):
     effector(armature, "hips").target.location.z -= 0.05
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
@@ -322,8 +321,7 @@ def test_a_moved_target_is_told_after_saving_and_loading(tmp_path: Path):
     assert (told["chest"], told["foot.L"]) == ('FOLLOW', 'PIN')
 
 
-def test_a_keyed_target_is_reached_in_all_frames_of_a_bake_that_moves_no_target():
-    armature = character()
+def test_a_keyed_target_is_reached_in_all_frames_of_a_bake_that_moves_no_target(armature: Any):
     hips, chest = effector(armature, "hips").target, effector(armature, "chest").target
     for frame, low in ((1, 0.0), (9, -0.15)):
         hips.keyframe_insert("location", frame=frame)
@@ -378,8 +376,7 @@ def test_what_is_off_has_no_effect_and_what_follows_a_weak_one():
     assert heights['PIN'] < HALF_MILLIMETRE < heights['FOLLOW'] < heights['OFF']
 
 
-def test_enabled_is_not_off_and_back_on_it_is_what_it_was():
-    armature = character()
+def test_enabled_is_not_off_and_back_on_it_is_what_it_was(armature: Any):
     foot = effector(armature, "foot.L")
     foot.enabled = False
     assert (foot.state, foot.enabled) == ('OFF', False)
@@ -387,8 +384,7 @@ def test_enabled_is_not_off_and_back_on_it_is_what_it_was():
     assert (foot.state, foot.enabled) == ('PIN', True)
 
 
-def test_files_of_the_version_before_are_converted(tmp_path: Path):
-    armature = character()
+def test_files_of_the_version_before_are_converted(tmp_path: Path, armature: Any):
     wanted = {"foot.L": 'PIN', "foot.R": 'OFF', "hand.L": 'REACH', "hips": 'OFF'}
     old = {"foot.L": (1, 1), "foot.R": (0, 0), "hand.L": (1, 0), "hips": (0, 1)}
     for part, switches in old.items():
@@ -407,8 +403,7 @@ def test_files_of_the_version_before_are_converted(tmp_path: Path):
     assert states(bpy.data.objects["humanoid"])["hips"] == 'PIN'  # it is converted once
 
 
-def test_the_button_changes_a_state_in_one_undo_step():
-    armature = character()
+def test_the_button_changes_a_state_in_one_undo_step(armature: Any):
     bpy.ops.ed.undo_push(message="before")
     index = list(states(armature)).index("hips")
     for wanted in ('OFF', 'PIN', 'REACH', 'FOLLOW'):
@@ -420,16 +415,14 @@ def test_the_button_changes_a_state_in_one_undo_step():
     assert states(bpy.data.objects["humanoid"])["hips"] == 'FOLLOW'
 
 
-def test_the_button_acts_on_selected_bones_and_holds_those_without_an_effector():
-    armature = character()
+def test_the_button_acts_on_selected_bones_and_holds_those_without_an_effector(armature: Any):
     pose_mode(armature, "forearm.L", "hand.R")
     assert bpy.ops.poise.set_state(state='PIN') == {'FINISHED'}
     held = {entry.bone for entry in armature.poise.effectors if entry.state == 'PIN'}
     assert held == {"forearm.L", "hand.R", "foot.L", "foot.R"}
 
 
-def test_states_that_cannot_be_are_refused_and_change_nothing():
-    armature = character()
+def test_states_that_cannot_be_are_refused_and_change_nothing(armature: Any):
     index = list(states(armature)).index("hips")
     effector(armature, "hips").target.keyframe_insert("location", frame=1)
     with pytest.raises(IKError, match="'hips' cannot follow: keys, drivers, constraints or a parent"):
@@ -465,8 +458,7 @@ def test_a_hand_keeps_its_orientation_on_request_and_its_wrist_is_relaxed_otherw
     assert relaxed < 20.0 < bent
 
 
-def test_a_floor_keeps_feet_and_hands_above_it_and_moves_nothing():
-    armature = character()
+def test_a_floor_keeps_feet_and_hands_above_it_and_moves_nothing(armature: Any):
     before = matrices(armature)
     assert bpy.ops.poise.add_floor() == {'FINISHED'}
     bpy.context.view_layer.update()
@@ -515,8 +507,7 @@ def trunk_places(armature: Any) -> np.ndarray:
     return np.array([place(armature, effector(armature, part).bone) for part in ("hips", "chest")])
 
 
-def test_live_draws_what_follows_to_its_keys_as_a_bake_does(tool: list[bool]):
-    armature = character()
+def test_live_draws_what_follows_to_its_keys_as_a_bake_does(tool: list[bool], armature: Any):
     posing.switch_live(armature, True)
     bpy.context.view_layer.update()
     keyed = {
