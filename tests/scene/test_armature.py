@@ -214,8 +214,7 @@ class TestReadingTheSkeleton:
         assert not notes_on_bones(obj, armature, armature.skeleton.names)
 
     @pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE"])
-    def test_two_locked_components_leave_one_angle(self, mode: Any) -> None:
-        obj = builders.chain(1)
+    def test_two_locked_components_leave_one_angle(self, mode: Any, obj: Any) -> None:
         bone = obj.pose.bones[0]
         bone.rotation_mode, bone.lock_rotation = mode, (True, False, True)
         armature = read_armature(obj)
@@ -230,16 +229,14 @@ class TestReadingTheSkeleton:
             {"lock_rotation_w": True},
         ],
     )
-    def test_locks_that_no_angle_can_keep_hold_the_bone(self, locks: dict[str, Any]) -> None:
-        obj = builders.chain(1)
+    def test_locks_that_no_angle_can_keep_hold_the_bone(self, locks: dict[str, Any], obj: Any) -> None:
         for name, value in locks.items():
             setattr(obj.pose.bones[0], name, value)
         armature = read_armature(obj)
         assert not armature.skeleton.free[0, 3:].any()
         assert "bone.000" in notes_on_bones(obj, armature, armature.skeleton.names)[0]
 
-    def test_locks_of_a_quaternion_can_mean_angles(self) -> None:
-        obj = builders.chain(1)
+    def test_locks_of_a_quaternion_can_mean_angles(self, obj: Any) -> None:
         bone = obj.pose.bones[0]
         bone.lock_rotations_4d, bone.lock_rotation = False, (True, False, False)
         armature = read_armature(obj)
@@ -433,8 +430,7 @@ class TestReadingPoses:
         write_pose(obj, armature, rest.with_channels(np.array([[0.0, 0.0, 0.0, *angles]])), ["bone.000"])
         np.testing.assert_allclose(read_pose(obj, armature).rotation[0], angles, atol=1e-6)
 
-    def test_euler_angles_are_read_as_they_are(self) -> None:
-        obj = builders.chain(1)
+    def test_euler_angles_are_read_as_they_are(self, obj: Any) -> None:
         bone = obj.pose.bones[0]
         bone.rotation_mode, bone.rotation_euler = "YZX", (7.0, -20.0, 3.5)
         armature = read_armature(obj)
@@ -545,8 +541,7 @@ class TestWritingPoses:
         np.testing.assert_allclose(np.array(axis_angle.rotation_axis_angle), [-7, 0, 0, -1], atol=1e-5)
         np.testing.assert_allclose(limited.rotation_euler[1], 1.54, rtol=1e-6)
 
-    def test_a_bone_that_turns_about_one_axis_only(self) -> None:
-        obj = builders.chain(1)
+    def test_a_bone_that_turns_about_one_axis_only(self, obj: Any) -> None:
         bone = obj.pose.bones[0]
         bone.rotation_mode = "AXIS_ANGLE"
         bone.lock_rotation = (True, True, False)
@@ -644,8 +639,7 @@ class TestChannelValues:
         )
         np.testing.assert_allclose(values[4:].T, [[0, 0, 1, 0]] * 4)
 
-    def test_limited_angles_stay_within_their_limits(self, rng: np.random.Generator) -> None:
-        obj = builders.chain(1)
+    def test_limited_angles_stay_within_their_limits(self, rng: np.random.Generator, obj: Any) -> None:
         bone = obj.pose.bones[0]
         bone.rotation_mode = "XYZ"
         bone.use_ik_limit_y, bone.ik_min_y, bone.ik_max_y = True, -1.5, 1.5

@@ -100,8 +100,7 @@ def test_live_mode_lets_a_character_be_that_is_carried():
     assert np.abs(channels(armature) - before).max() > 0.01
 
 
-def test_further_targets_do_as_the_others():
-    armature = builders.humanoid()
+def test_further_targets_do_as_the_others(armature: Any):
     posing.add_effector(armature, "hand.L")
     assert not goes_along(armature) and armature.poise.effectors[0].target.parent is None
     posing.setup_character(armature)
@@ -113,8 +112,7 @@ def test_further_targets_do_as_the_others():
     assert [target.name for target in staying_behind(armature)] == ["humanoid hand.L"]
 
 
-def test_targets_are_attached_where_they_are_and_keep_their_keys():
-    armature = builders.humanoid()
+def test_targets_are_attached_where_they_are_and_keep_their_keys(armature: Any):
     armature.location, armature.rotation_euler = (1.0, 2.0, 0.5), (0.2, 0.0, 1.0)
     bpy.context.view_layer.update()
     for bone in ("hand.L", "hand.R", "head"):
@@ -161,8 +159,7 @@ def carried_in_between(armature: Any, target: Any) -> None:
         (carried_in_between, "the armature goes where it goes"),
     ],
 )
-def test_what_cannot_be_attached_is_told(spoil: Any, words: str):
-    armature = builders.humanoid()
+def test_what_cannot_be_attached_is_told(spoil: Any, words: str, armature: Any):
     posing.add_effector(armature, "hand.L")
     target: Any = armature.poise.effectors[0].target
     spoil(armature, target)
@@ -171,8 +168,7 @@ def test_what_cannot_be_attached_is_told(spoil: Any, words: str):
     assert words in report.summary() and "'humanoid hand.L'" in report.summary()
 
 
-def test_every_target_of_a_choice_is_attached_and_only_empties_are():
-    armature = builders.humanoid()
+def test_every_target_of_a_choice_is_attached_and_only_empties_are(armature: Any):
     several = armature.poise.effectors[posing.add_effector(armature, "hand.L", kind='ONE_OF')]
     targets = [several.target, *(other.target for other in several.others)]
     ball = bpy.data.objects.new("ball", bpy.data.meshes.new("ball"))
@@ -239,8 +235,7 @@ def test_a_target_that_comes_along_in_a_drag_is_brought_through_its_parent():
     np.testing.assert_allclose(places(armature)[index], wanted, atol=2e-6)
 
 
-def test_one_undo_takes_back_parents_too():
-    armature = builders.humanoid()
+def test_one_undo_takes_back_parents_too(armature: Any):
     posing.add_effector(armature, "hand.L")
     bpy.ops.ed.undo_push(message="before")
     bpy.ops.poise.attach_targets()

@@ -47,16 +47,6 @@ def test_a_straight_arm_is_said_to_be_straight_along_world_axes():
     assert found.lines[-1].replace("-0.00", "0.00") == text.replace("-0.00", "0.00")
 
 
-def test_a_bent_arm_can_be_moved_everywhere():
-    armature = arm()
-    for name in ("bone.001", "bone.002"):
-        armature.pose.bones[name].rotation_mode = 'XYZ'
-        armature.pose.bones[name].rotation_euler = (0.9, 0.0, 0.0)
-    bpy.context.view_layer.update()
-    (level,) = posing.diagnose(armature).levels
-    assert level.rank == 3 and not level.lost and level.condition < 20.0
-
-
 def test_lines_are_shown_with_their_frame_and_nothing_else_changes():
     armature = arm()
     bpy.context.scene.frame_set(7)

@@ -169,8 +169,7 @@ BROKEN: dict[str, Any] = {
 }
 
 
-def test_broken_files_are_refused_and_nothing_changes(tmp_path: Path):
-    armature = builders.humanoid()
+def test_broken_files_are_refused_and_nothing_changes(tmp_path: Path, armature: Any):
     path = tmp_path / "preset.json"
     for words, change in BROKEN.items():
         path.write_text(json.dumps(broken(change)))
@@ -206,8 +205,7 @@ def places_in(node: Any) -> Iterator[tuple[Any, Any]]:
             yield from places_in(node[key])
 
 
-def test_whatever_stands_anywhere_in_a_file_it_is_refused_in_words_or_read(tmp_path: Path):
-    armature = builders.humanoid()
+def test_whatever_stands_anywhere_in_a_file_it_is_refused_in_words_or_read(tmp_path: Path, armature: Any):
     posing.setup_character(armature)
     posing.own_masses(armature, ["head"])
     index = posing.add_effector(armature, "hips", kind='STAY')
@@ -388,8 +386,7 @@ def test_without_a_stored_pose_the_rest_pose_is_taken_and_told(tmp_path: Path):
     }
 
 
-def test_a_name_that_is_taken_is_numbered(tmp_path: Path):
-    armature = builders.humanoid()
+def test_a_name_that_is_taken_is_numbered(tmp_path: Path, armature: Any):
     posing.add_effector(armature, "hand.R")
     posing.save_preset(armature, tmp_path / "hand.json")
     other = builders.humanoid("other")
@@ -417,8 +414,7 @@ def scramble(owner: Any, names: Any, rng: np.random.Generator) -> None:
             setattr(owner, name, made if prop.is_array else made[0])
 
 
-def test_lengths_are_those_of_the_size_of_the_figure(tmp_path: Path):
-    armature = builders.humanoid()
+def test_lengths_are_those_of_the_size_of_the_figure(tmp_path: Path, armature: Any):
     posing.add_effector(armature, "foot.L", kind='FLOOR')
     armature.poise.effectors[0].height = 0.02
     posing.save_preset(armature, tmp_path / "sole.json")
@@ -429,8 +425,7 @@ def test_lengths_are_those_of_the_size_of_the_figure(tmp_path: Path):
     assert giant.poise.effectors[0].height == pytest.approx(0.2, rel=1e-5)
 
 
-def test_an_effector_that_cannot_be_here_is_told_and_the_rest_is_loaded(tmp_path: Path):
-    armature = builders.humanoid()
+def test_an_effector_that_cannot_be_here_is_told_and_the_rest_is_loaded(tmp_path: Path, armature: Any):
     posing.add_effector(armature, "forearm.L", kind='POLE')
     posing.add_effector(armature, "hand.R")
     posing.save_preset(armature, tmp_path / "poles.json")
