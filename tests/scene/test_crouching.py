@@ -13,7 +13,7 @@ from .builders import basic_human_metarig, nail
 CROUCH = 0.35
 """[m] How far the hips are lowered first."""
 STANDS_STILL = 1e-6
-"""Entry of a bone's matrix [1, m] that one more solve may change: Blender keeps channels in single precision."""
+"""Entry of a bone's matrix [1, m] that one more solve may change: Blender has single precision."""
 
 
 def matrices(figure: bpy.types.Object) -> np.ndarray:
