@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty
 
+from ..scene.bake.options import IN_SETTINGS
 from ..scene.properties.settings import POISE_PG_armature
 
 COMMAND: Final = "poise"
@@ -18,21 +19,13 @@ TOLERANCES: Final = {"--tolerance": "tolerance_position", "--tolerance-angle": "
 SOLVER: Final = {"--method": "method", "--iterations": "iterations", **TOLERANCES}
 RANGE: Final = {"--range": "bake_range"}
 BAKE: Final = {
-    "--step": "bake_step",
-    "--at-keys": "bake_at_keys",
-    "--fewest-keys": "bake_fewest",
-    "--deviation": "bake_deviation",
-    "--deviation-angle": "bake_deviation_angle",
-    "--loop": "bake_loop",
-    "--clear-constraints": "bake_clear_constraints",
+    **{
+        f"--{'fewest-keys' if name == 'fewest' else name.replace('_', '-')}": f"bake_{name}"
+        for name in IN_SETTINGS
+        if name != "bones"  # several, by their names
+    },
     "--smoothness": "smoothness",
     "--pop-angle": "pop_angle",
-    "--to": "bake_to",
-    "--name": "bake_name",
-    "--blend": "bake_blend",
-    "--channels": "bake_channels",
-    "--ease-in": "bake_ease_in",
-    "--ease-out": "bake_ease_out",
 }
 """Options that are settings of the armature object -> names of these."""
 SAVED: Final = (*SOLVER.values(), *RANGE.values(), *BAKE.values())

@@ -18,6 +18,7 @@ from ..core.messages import Joined, Message, counted, listed, sentences
 from ..scene import posing
 from ..scene.armature.restoring import go_to_frame
 from ..scene.armature.role_table import has_only_animals
+from ..scene.bake.options import IN_SETTINGS
 from ..scene.effectors.effectors import (
     all_targets,
     is_led,
@@ -716,13 +717,14 @@ def _setting(name: str) -> Any:
     return again(POISE_PG_armature, name, options={'SKIP_SAVE'})
 
 
-BAKE_OPTIONS: Mapping[str, str] = {
-    **{name: name for name in ("step", "at_keys", "fewest", "deviation", "deviation_angle")},
-    **{name: name for name in ("to", "blend", "ease_in", "ease_out")},
-    **{name: name for name in ("bones", "channels", "loop", "clear_constraints")},
-    "new_name": "name",
-}
+BAKE_OPTIONS: Mapping[str, str] = {("new_name" if own == "name" else own): own for own in IN_SETTINGS}
 """Properties of the operator that are in the settings where they are not given -> options of a bake."""
+
+
+def _with_bake_options(operator: type[Any]) -> type[Any]:
+    """Give an operator these properties."""
+    operator.__annotations__ |= {name: _setting(f"bake_{own}") for name, own in BAKE_OPTIONS.items()}
+    return operator
 
 
 def draw_bake_options(layout: Any, owner: Any, prefix: str = "", name: str = "new_name") -> None:
@@ -758,26 +760,13 @@ def draw_bake_options(layout: Any, owner: Any, prefix: str = "", name: str = "ne
     draw("clear_constraints")
 
 
+@_with_bake_options
 class POISE_OT_bake(JobOperator, label="Bake"):
     """Solve every frame and key the solved bones; Escape cancels and restores everything"""
 
     range: _setting("bake_range")
     start: _setting("bake_start")
     end: _setting("bake_end")
-    step: _setting("bake_step")
-    at_keys: _setting("bake_at_keys")
-    fewest: _setting("bake_fewest")
-    deviation: _setting("bake_deviation")
-    deviation_angle: _setting("bake_deviation_angle")
-    loop: _setting("bake_loop")
-    to: _setting("bake_to")
-    new_name: _setting("bake_name")
-    blend: _setting("bake_blend")
-    bones: _setting("bake_bones")
-    channels: _setting("bake_channels")
-    ease_in: _setting("bake_ease_in")
-    ease_out: _setting("bake_ease_out")
-    clear_constraints: _setting("bake_clear_constraints")
     together: flag(
         "Selected Characters",
         "Bake all selected armatures with effectors in one go, also where targets are each other's bones",
