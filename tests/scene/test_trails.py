@@ -208,6 +208,18 @@ def test_ghosts_are_the_key_poses_nearest_to_the_present_frame() -> None:
     assert far.max() < SINGLE
 
 
+def test_key_poses_of_a_bake_are_those_of_its_targets() -> None:
+    rig = targeted(live=False)
+    target = rig.poise.effectors["hand.L"].target
+    target.location.z -= 0.1
+    target.keyframe_insert("location", frame=12)
+    posing.bake(rig, FRAMES)
+    trails = trails_of(rig)
+    assert [ghost.frame for ghost in trails.ghosts(1, 24, 10, 5)] == [1, 12, 24]
+    trail = next(own for own in trails.trails(1, 24) if own.of.bone == "hand.L")
+    assert trail.of.target == "" and trail.frames[trail.keyed].tolist() == [1, 12, 24]
+
+
 def shown(rig: Any, frame: int) -> npt.NDArray[np.float64]:
     """Heads and tails of all bones as Blender shows them at a frame, with Live on, (n, 2, 3)."""
     bpy.context.scene.frame_set(frame)
@@ -220,6 +232,12 @@ def shown(rig: Any, frame: int) -> npt.NDArray[np.float64]:
 def test_ghosts_of_a_body_that_only_live_poses_are_where_live_poses_it(keyed: str) -> None:
     rig = targeted(live=False)
     row = rig.poise.effectors.find("hand.L")
+    for frame in (1, 24):  # else arms are as they are at rest, straight
+        bpy.context.scene.frame_set(frame)
+        for name, aside in (("hand.L", -0.1), ("hand.R", 0.1)):
+            target = rig.poise.effectors[name].target
+            target.location.x += aside
+            target.keyframe_insert("location", frame=frame)
     for frame in (1, 24) if keyed == "follows" else ():
         bpy.context.scene.frame_set(frame)
         rig.poise.effectors[row].target.location.z -= 0.05 * frame
@@ -227,8 +245,8 @@ def test_ghosts_of_a_body_that_only_live_poses_are_where_live_poses_it(keyed: st
         posing.solve_pose(rig)
         posing.key_targets(rig)
     for frame, value in ((1, 1.0), (24, 0.5)) if keyed == "influence" else ():
-        setattr(rig.poise.effectors[row], keyed, value)
-        rig.keyframe_insert(f"poise.effectors[{row}].{keyed}", frame=frame)
+        rig.poise.effectors[row].influence = value
+        rig.keyframe_insert(f"poise.effectors[{row}].influence", frame=frame)
     rig.poise.live = True
     bpy.context.view_layer.update()
     shown(rig, 1)

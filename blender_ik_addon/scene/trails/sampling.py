@@ -34,7 +34,7 @@ from ..bake.frames import key_time
 from ..effectors.effectors import targets_of
 from ..live.following import held
 from ..properties.settings import FOOT_ANGLES, SETTINGS_PATH, effector_path, settings_of
-from ..rig.noted import held_at_keys
+from ..rig.noted import Origin, held_at_keys
 from ..rig.rig import Rig
 
 SCENE: Final = ".Poise Trails"
@@ -375,6 +375,8 @@ def solve_at(armature_object: Object, sampled: Sampled, frame: int) -> FloatArra
         rig = replace(rig, effectors=held_at_keys(armature_object, rig.effectors, graph))
         raw = rig.read_raw(armature_object, graph, entries_at(armature_object, frame))
     frames = rig.frames_of([raw])
+    if (origin := Origin.of(armature_object, rig.armature)) is not None:
+        frames = rig.from_origin(frames, origin)  # as in live mode influences below 1 begin there
     options = rig.solver_options(armature_object, frames.largest_scale)
     solution = solve(rig.plan(frames).problem, frames.pose[0], options)
     skeleton = rig.armature.skeleton

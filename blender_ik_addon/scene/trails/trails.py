@@ -313,27 +313,25 @@ class Trails:
         return b"".join(still), at, found
 
     def _read_keys(self, armature_object: Object) -> None:
-        """Read at which frames there are keys."""
-        objects: Any = bpy.data.objects
+        """Read at which frames there are keys of bones, and of the targets that they follow."""
         pose: Any = armature_object.pose
+        effectors = settings_of(armature_object).effectors
         by_bone: dict[str, set[int]] = {}
         name_of = {bone_path(bone.name, ""): bone.name for bone in pose.bones}
         if self._bone_source is not None:
             for (path, _), curve in own_curves(armature_object).items():
                 if (bone := name_of.get(path[: path.rfind(".") + 1])) is not None:
                     by_bone.setdefault(bone, set()).update(_frames_of(curve))
-        by_target: dict[str, set[int]] = {}
-        for name in self._sampled.targets if self._sampled else ():
-            curves = own_curves(objects[name]).items()
-            by_target[name] = {f for (path, _), own in curves if path in PLACED_BY for f in _frames_of(own)}
+        every = set().union(*by_bone.values())
         for own in self.tracked:
-            if own.target:
-                found = by_target[own.target]
-            else:
+            target = target_of(effectors[own.effector]) if own.effector >= 0 else None
+            curves = () if target is None else own_curves(target).items()
+            found = {f for (path, _), curve in curves if path in PLACED_BY for f in _frames_of(curve)}
+            every |= found
+            if not own.target:
                 chain = [own.bone, *(above.name for above in pose.bones[own.bone].parent_recursive)]
-                found = set().union(*(by_bone.get(bone, set()) for bone in chain))
+                found = found.union(*(by_bone.get(bone, set()) for bone in chain))
             self._keys[own] = np.array(sorted(found), dtype=np.int64)
-        every = set().union(*by_bone.values(), *by_target.values())
         self._pose_keys = np.array(sorted(every), dtype=np.int64)
 
     # What is known
@@ -507,8 +505,13 @@ def _structure(armature_object: Object) -> tuple[Any, ...]:
 
 
 def _frames_of(curve: Any) -> list[int]:
-    """Whole frames of the scene nearest to the keys of a curve."""
-    return np.round(key_frames(curve) / key_time()).astype(np.int64).tolist()
+    """Whole frames of the scene nearest to the keys of a curve.
+
+    A key between two others in the frames beside it, as in a bake or a recording, is no pose that was chosen.
+    """
+    frames = np.unique(np.round(key_frames(curve) / key_time()).astype(np.int64))
+    between = np.isin(frames - 1, frames) & np.isin(frames + 1, frames)
+    return frames[~between].tolist()
 
 
 def _in_strips(obj: Any) -> Iterator[Channel]:
