@@ -9,7 +9,7 @@ from bpy.types import ID, Object
 
 from ...core.errors import IKError
 from ...core.messages import Joined, Message
-from .fcurves import animated_channels, driven_channels
+from .fcurves import acting
 
 _USES_GEOMETRY: Final = frozenset({'CLAMP_TO', 'FOLLOW_PATH', 'GEOMETRY_ATTRIBUTE', 'SHRINKWRAP'})
 """Types of constraints that use the shape of their target, not only its place."""
@@ -137,15 +137,8 @@ def _is_plain(block: Any, path: str) -> bool:
 
 def _constraint_targets(obj: Object, *, of_bones: bool) -> Iterator[_Use]:
     """Give the targets of constraints of an object and its bones that act, or may act at another frame."""
-    switched: set[str] | None = None
     bones: Any = () if obj.pose is None or not of_bones else obj.pose.bones
-    for constraint in (constraint for owner in (obj, *bones) for constraint in owner.constraints):
-        if constraint.mute or constraint.influence <= 0.0:
-            if switched is None:  # takes long among many keys
-                switched = {path for path, _ in animated_channels(obj) | driven_channels(obj)}
-            path = constraint.path_from_id()
-            if switched.isdisjoint(f"{path}.{channel}" for channel in ("influence", "mute", "enabled")):
-                continue
+    for _owner, constraint in acting(obj, (obj, *bones)):
         on_shape = constraint.type in _USES_GEOMETRY or bool(getattr(constraint, "subtarget", ""))
         targets = [getattr(constraint, "target", None), getattr(constraint, "pole_target", None)]
         for used in (*targets, *(each.target for each in getattr(constraint, "targets", ()))):

@@ -12,7 +12,7 @@ Blender reference outlives a call.
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -213,6 +213,24 @@ def driven_channels(obj: bpy.types.Object) -> set[Channel]:
     if obj.animation_data is None:
         return set()
     return {(d.data_path, d.array_index) for d in obj.animation_data.drivers if not d.mute}
+
+
+def acting(obj: bpy.types.Object, owners: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Give constraints that act, or that keys or drivers of an object may switch on, and whose they are.
+
+    Args:
+        owners: The object itself, or bones of it.
+    """
+    switched: set[str] | None = None
+    for owner in owners:
+        for constraint in owner.constraints:
+            if constraint.mute or constraint.influence <= 0.0:
+                if switched is None:  # takes long among many keys
+                    switched = {path for path, _ in animated_channels(obj) | driven_channels(obj)}
+                path = constraint.path_from_id()
+                if switched.isdisjoint(f"{path}.{name}" for name in ("influence", "mute", "enabled")):
+                    continue
+            yield owner, constraint
 
 
 def other_players(obj: bpy.types.Object, strip: str = "") -> list[str]:

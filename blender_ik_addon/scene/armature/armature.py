@@ -26,7 +26,7 @@ from ...core.errors import IKError
 from ...core.messages import Message
 from ...core.model.rotation import EULER_ORDERS
 from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
-from ..animation.fcurves import Channel, animated_channels, bone_path, driven_channels, rotation_channel
+from ..animation.fcurves import Channel, acting, bone_path, driven_channels, rotation_channel
 from ..kinds.frame_data import NO_SCALE
 from ..properties.settings import check_editable
 from .limits import joint_entries, keeps_inside, limits_of_all
@@ -35,9 +35,7 @@ from .rotation_modes import far_orders, locks_of_all, matrices_of
 SCALE_TOLERANCE: Final = 1e-4
 """Largest unevenness or shear of the object [1] that is still taken for rounding: 0.2 mm on two metres."""
 
-_BONE_PATH: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.(.+)')
-_TRANSFORM: Final = re.compile(r"(location|rotation_\w+|scale)$")
-_CONSTRAINT: Final = re.compile(r'constraints\["((?:[^"\\]|\\.)*)"\]\.(influence|mute|enabled)$')
+_TRANSFORM: Final = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]\.(location|rotation_\w+|scale)$')
 
 _TURNING_IN_SPACE: Final = frozenset({'COPY_ROTATION', 'COPY_TRANSFORMS'})
 """Types of constraints that turn a bone in a space of the user's choice."""
@@ -258,26 +256,16 @@ def driven_bones(armature_object: Object) -> dict[str, str]:
     if armature_object.pose is None:
         return {}
     driven: dict[str, str] = {}
-    switched: set[tuple[str, str]] = set()  # bone and constraint that is switched on and off
-    drivers = driven_channels(armature_object)
-    for path, index in sorted(drivers | animated_channels(armature_object)):
-        if (match := _BONE_PATH.match(path)) is None:
-            continue
-        bone, channel = unescape_identifier(match[1]), match[2]
-        if (constraint := _CONSTRAINT.match(channel)) is not None:
-            switched.add((bone, unescape_identifier(constraint[1])))
-        elif (path, index) in drivers and _TRANSFORM.match(channel):
-            driven[bone] = Message("a driver")
-    entries = joint_entries(armature_object)
-    for bone in armature_object.pose.bones:
-        for constraint in bone.constraints:
-            if keeps_inside(bone, constraint, entries.get(bone.name)):
-                continue  # what is solved stays inside, so it changes nothing
-            acts = not constraint.mute and constraint.influence > 0.0
-            if constraint.is_valid and (acts or (bone.name, constraint.name) in switched):
-                for affected in _affected_bones(bone, constraint):
-                    driven.setdefault(affected, Message("a constraint ({type})", type=constraint.type))
-    return {bone.name: driven[bone.name] for bone in armature_object.pose.bones if bone.name in driven}
+    for path, _ in driven_channels(armature_object):
+        if (match := _TRANSFORM.match(path)) is not None:
+            driven[unescape_identifier(match[1])] = Message("a driver")
+    entries, bones = joint_entries(armature_object), armature_object.pose.bones
+    for bone, constraint in acting(armature_object, bones):
+        # What is solved stays inside limits, so that these change nothing.
+        if constraint.is_valid and not keeps_inside(bone, constraint, entries.get(bone.name)):
+            for affected in _affected_bones(bone, constraint):
+                driven.setdefault(affected, Message("a constraint ({type})", type=constraint.type))
+    return {bone.name: driven[bone.name] for bone in bones if bone.name in driven}
 
 
 def steady_bones(armature_object: Object) -> frozenset[str]:

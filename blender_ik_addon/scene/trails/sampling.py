@@ -28,7 +28,15 @@ from ...core.arrays import FloatArray
 from ...core.messages import Message
 from ...core.model.kinematics import joint_matrices
 from ...core.model.rotation import matrix_in_mode
-from ..animation.fcurves import Channel, bone_path, driven_channels, is_muted, own_curves, rotation_channel
+from ..animation.fcurves import (
+    Channel,
+    acting,
+    bone_path,
+    driven_channels,
+    is_muted,
+    own_curves,
+    rotation_channel,
+)
 from ..armature.armature import Armature, read_all
 from ..bake.frames import key_time
 from ..effectors.effectors import targets_of
@@ -99,44 +107,25 @@ def moved_by_others(armature_object: Object, bones: Iterable[str]) -> str:
     pose: Any = armature_object.pose
     for name in bones:
         chain.update([name, *(above.name for above in pose.bones[name].parent_recursive)])
-    for name in sorted(chain):
-        for constraint in pose.bones[name].constraints:
-            if _may_act(armature_object, constraint):
-                return Message(
-                    "{name} has the constraint {constraint!r}", name=name, constraint=constraint.name
-                )
-    for bone in pose.bones:
-        if any(c.type in {'IK', 'SPLINE_IK'} and _may_act(armature_object, c) for c in bone.constraints):
+    for bone, constraint in acting(armature_object, (pose.bones[name] for name in sorted(chain))):
+        return Message("{name} has the constraint {constraint!r}", name=bone.name, constraint=constraint.name)
+    for bone, constraint in acting(armature_object, pose.bones):
+        if constraint.type in {'IK', 'SPLINE_IK'}:
             return Message("{bone} has inverse kinematics of Blender", bone=bone.name)
-    for curve in _drivers(armature_object):
+    for driven, _ in driven_channels(armature_object):
         for name in chain:
             path = bone_path(name, "")
-            if curve.data_path.startswith(path) and curve.data_path[len(path) :].startswith(_POSED):
+            if driven.startswith(path) and driven[len(path) :].startswith(_POSED):
                 return Message("{name} has a driver", name=name)
     return object_moved_by_others(armature_object)
-
-
-def _may_act(owner: Object, constraint: Any) -> bool:
-    """Whether a constraint acts at present or is switched on at some frame."""
-    if not constraint.mute and constraint.influence > 0.0:
-        return True
-    animation = owner.animation_data
-    path = constraint.path_from_id()
-    curves = [*own_curves(owner), *((c.data_path, 0) for c in (animation.drivers if animation else ()))]
-    return any(of.startswith(path) for of, _ in curves)
-
-
-def _drivers(owner: Any) -> list[Any]:
-    animation = owner.animation_data
-    return [] if animation is None else [curve for curve in animation.drivers if not curve.mute]
 
 
 def object_moved_by_others(obj: Object) -> str:
     """Say what but keys moves an object or its parents, in words; empty if nothing does."""
     animation: Any = obj.animation_data
-    if any(_may_act(obj, constraint) for constraint in obj.constraints):
+    if any(acting(obj, [obj])):
         return Message("{obj} has constraints", obj=obj.name)
-    if any(not curve.data_path.startswith("pose.bones") for curve in _drivers(obj)):
+    if any(not path.startswith("pose.bones") for path, _ in driven_channels(obj)):
         return Message("{obj} has drivers", obj=obj.name)
     if animation is not None and animation.use_nla and len(animation.nla_tracks):
         return Message("{obj} plays NLA strips", obj=obj.name)
