@@ -17,7 +17,8 @@ An iteration tries one step of each group:
 2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt]. Channels that a limit holds
    stay; those that would pass theirs are stopped there and the step is found again for the others.
 3. **Correction**: the change of residuals that is not linear in the step is taken back with the same
-   matrices, μ included [NocedalWright2006 §18.3], a few times: the chord method on levels that are met.
+   matrices, μ included [NocedalWright2006 §18.3], a few times: the chord method on levels that are met. Rough
+   descents do so once.
 4. **Acceptance** by one merit: the energy, in which levels that are met are as strong as they need to be (an
    exact penalty is exact from |y| on). μ follows how well the model told the change: what it leaves out grows
    with the third power of the step.
@@ -118,8 +119,8 @@ class Descent(Iterator[None]):
             max_iterations: Most iterations of a group, or of each, (G,).
             max_angle: Largest change of an angle in an iteration [rad].
             decrease_tolerance: Decrease of a group's energy [1] at which it is at rest too.
-            rough: Whether second derivatives of residuals are left out of Hessians that bend down, which is
-                cheaper than eigenvalues and as good far from minima; it does not lead away from saddles.
+            rough: Whether second derivatives of residuals are left out of Hessians that bend down, and steps
+                are corrected once only: cheaper, as good far from minima, and no way off saddles.
             coupling: What ties the N frames of a motion together, G = 1; None: every frame is a group, G = N.
             callback: Called after each iteration with its number and the first frame's channels; True stops.
         """
@@ -382,7 +383,7 @@ class _Step:
         live = np.ones(len(merit), dtype=np.bool_)
         fixed = held | (change <= low) | (change >= high)
         correcting = self._correcting(fixed, damping)
-        for _ in range(CORRECTIONS):
+        for _ in range(1 if descent.rough else CORRECTIONS):
             bent = there.residual - predicted
             back = -(bent[:, None, :] @ correcting)[:, 0]
             costs = energy.pulls(energy.squares(bent), strengths).sum(axis=1)

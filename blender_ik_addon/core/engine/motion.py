@@ -40,15 +40,12 @@ WINDOW: Final = 96
 """Least number of frames that a window of a long motion adds."""
 OVERLAP: Final = 6.0
 """Time in smoothnesses [1] in which a motion forgets a change: of 1 rad less than 0.2° is left."""
-ALONE: Final = 1e-4
-"""Largest change of a channel [rad] at which a frame alone counts as converged: the next is its square."""
 WORTH: Final = 1e-2
 """Decrease of the energy [1] that is not worth an iteration to see which start leads lower, or what a frame
 misses alone: of that it is a millionth of the reach at most."""
 LOST: Final = 0.05
-"""Residual of a level that can be met [1] above which another motion is searched for."""
-SPRUNG: Final = 10.0
-"""The same for a soft task, by its softness [1]: springs give way by less."""
+"""Residual of a level that can be met [1] above which another motion is searched for; a soft task gives way
+by its softness as well."""
 NEARER: Final = 0.05
 """Part of the rest by which reported progress grows with an iteration [1]: their number is not known."""
 
@@ -218,7 +215,7 @@ class Motion:
         the window before, which ends with the `fixed` frames.
         """
         squares = energy.at(values).squares
-        far = squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
+        far = squares > np.square(np.maximum(LOST, energy.softness))
         if fixed:
             far &= ~np.logical_and.accumulate(far, axis=0)
         frames = _middles(np.logical_or.reduce(far, axis=1))
@@ -265,14 +262,14 @@ class Motion:
         # The nearest pose that meets them, not the one that is preferred.
         near, moved = energy.select(frames).preferring(alone[frames]), np.zeros((len(frames), alone.shape[1]))
         done = np.zeros(0, dtype=np.int64)
-        for spacing in (SPACINGS[0], 1):
+        for spacing in (*SPACINGS, 1):
             # Frames go about as far as those beside them.
             rows = np.setdiff1d(np.arange(0, len(frames), spacing), done)
             if len(done):
                 moved[rows] = _interpolated(self._times[frames[done]], moved[done], self._times[frames[rows]])
             some = near.select(rows)
             start = alone[frames[rows]] + moved[rows]
-            found = yield from self._lowered(some, start, None, ALONE, WORTH)
+            found = yield from self._lowered(some, start, None, self._options.step_tolerance, WORTH)
             met[frames[rows]] |= _nearly_met(some, some.at(found.values).squares)
             moved[rows] = found.values - alone[frames[rows]]
             done = np.union1d(done, rows)

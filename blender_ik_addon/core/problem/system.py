@@ -31,10 +31,8 @@ from ..tasks.frames import SlackPlane
 from .options import SolverOptions
 
 KEPT: Final = 5e-5
-"""Distance [reach] up to which a recorded pose is taken to meet a task: less than tolerances, and more than
-Blender's single precision leaves half a kilometre from the origin."""
-KEPT_TURN: Final = 1e-4
-"""The same for angles [rad]: bones that are sheared by keyed scales near 1 have no exact orientation."""
+"""Distance [reach] or angle [rad] up to which a recorded pose is taken to meet a task: less than tolerances,
+and more than Blender's single precision leaves half a kilometre from the origin."""
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -433,7 +431,7 @@ def kept(system: System, values: FloatArray) -> BoolArray:
         return np.zeros(len(values), dtype=np.bool_)
     known = ~np.isnan(system.recorded[:, system.own]).any(axis=1)
     errors = system.errors(system.place(system.recorded_or(values)))
-    exact = np.where(system.angular, KEPT_TURN, KEPT * system.problem.skeleton.reach)
+    exact = KEPT * np.where(system.angular, 1.0, system.problem.skeleton.reach)
     return known & np.logical_and.reduce(errors <= exact, axis=1)
 
 
