@@ -208,16 +208,22 @@ def test_ghosts_are_the_key_poses_nearest_to_the_present_frame() -> None:
     assert far.max() < SINGLE
 
 
-def test_key_poses_of_a_bake_are_those_of_its_targets() -> None:
+@pytest.mark.parametrize("fewest", [False, True])
+def test_key_poses_of_a_bake_are_those_of_its_targets(fewest: bool) -> None:
     rig = targeted(live=False)
     target = rig.poise.effectors["hand.L"].target
     target.location.z -= 0.1
     target.keyframe_insert("location", frame=12)
-    posing.bake(rig, FRAMES)
+    posing.bake(rig, FRAMES, fewest=fewest)
     trails = trails_of(rig)
     assert [ghost.frame for ghost in trails.ghosts(1, 24, 10, 5)] == [1, 12, 24]
     trail = next(own for own in trails.trails(1, 24) if own.of.bone == "hand.L")
     assert trail.of.target == "" and trail.frames[trail.keyed].tolist() == [1, 12, 24]
+    for frame in (5, 6, 9):  # poses that somebody has chosen
+        rig.pose.bones["forearm.L"].rotation_quaternion = (1.0, 0.0, 0.0, 0.1 * frame)
+        rig.pose.bones["forearm.L"].keyframe_insert("rotation_quaternion", frame=frame)
+    if fewest:
+        assert {5, 6, 9} <= {ghost.frame for ghost in trails_of(rig).ghosts(1, 24, 10, 20)}
 
 
 def shown(rig: Any, frame: int) -> npt.NDArray[np.float64]:

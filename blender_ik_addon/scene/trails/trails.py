@@ -32,6 +32,7 @@ from ..animation.fcurves import (
     nla_strips,
     own_curves,
 )
+from ..animation.own_keys import foreign_keys
 from ..armature.armature import read_armature
 from ..armature.poses import FIRST, raw_channels
 from ..armature.role_table import read_character
@@ -59,6 +60,10 @@ AT_ONCE: Final = 24
 plays."""
 EVALUATED_AT_ONCE: Final = 8
 """Frames that are evaluated in one go: Blender draws nothing meanwhile."""
+
+
+EVER: Final = (-1e6, 1e6)
+"""A span in which all keys lie [frames]."""
 
 
 class Source(Enum):
@@ -316,22 +321,20 @@ class Trails:
         """Read at which frames there are keys of bones, and of the targets that they follow."""
         pose: Any = armature_object.pose
         effectors = settings_of(armature_object).effectors
-        by_bone: dict[str, set[int]] = {}
-        name_of = {bone_path(bone.name, ""): bone.name for bone in pose.bones}
-        if self._bone_source is not None:
-            for (path, _), curve in own_curves(armature_object).items():
-                if (bone := name_of.get(path[: path.rfind(".") + 1])) is not None:
-                    by_bone.setdefault(bone, set()).update(_frames_of(curve))
-        every = set().union(*by_bone.values())
+        by_target: dict[Tracked, set[int]] = {}
         for own in self.tracked:
             target = target_of(effectors[own.effector]) if own.effector >= 0 else None
-            curves = () if target is None else own_curves(target).items()
-            found = {f for (path, _), curve in curves if path in PLACED_BY for f in _frames_of(curve)}
-            every |= found
-            if not own.target:
-                chain = [own.bone, *(above.name for above in pose.bones[own.bone].parent_recursive)]
-                found = found.union(*(by_bone.get(bone, set()) for bone in chain))
-            self._keys[own] = np.array(sorted(found), dtype=np.int64)
+            curves = {} if target is None else own_curves(target)
+            placing = [curve for (path, _), curve in curves.items() if path in PLACED_BY]
+            by_target[own] = {frame for curve in placing for frame in _frames_of(curve)}
+        by_bone: dict[str, set[int]] = {}
+        if self._bone_source is not None:
+            by_bone = _frames_of_bones(armature_object, baked=any(by_target.values()))
+        for own, found in by_target.items():
+            chain = [own.bone, *(above.name for above in pose.bones[own.bone].parent_recursive)]
+            of_bones = () if own.target else (by_bone.get(bone, set()) for bone in chain)
+            self._keys[own] = np.array(sorted(found.union(*of_bones)), dtype=np.int64)
+        every = set[int]().union(*by_bone.values(), *by_target.values())
         self._pose_keys = np.array(sorted(every), dtype=np.int64)
 
     # What is known
@@ -512,6 +515,27 @@ def _frames_of(curve: Any) -> list[int]:
     frames = np.unique(np.round(key_frames(curve) / key_time()).astype(np.int64))
     between = np.isin(frames - 1, frames) & np.isin(frames + 1, frames)
     return frames[~between].tolist()
+
+
+def _frames_of_bones(armature_object: Object, *, baked: bool) -> dict[str, set[int]]:
+    """Whole frames at which bones have keys, by bone.
+
+    Args:
+        baked: Whether targets have keys: those of bones that a bake has written are no poses then.
+    """
+    pose: Any = armature_object.pose
+    bone_of = {bone_path(bone.name, ""): bone.name for bone in pose.bones}
+    frames = {channel: _frames_of(curve) for channel, curve in own_curves(armature_object).items()}
+    if baked:
+        # Those of a key in each frame are soon known.
+        sparse = [channel for channel, own in frames.items() if len(own) > 2]
+        counts = foreign_keys(armature_object, sparse, EVER)
+        frames = {channel: frames[channel] for channel, count in zip(sparse, counts, strict=True) if count}
+    found: dict[str, set[int]] = {}
+    for (path, _), own in frames.items():
+        if (bone := bone_of.get(path[: path.rfind(".") + 1])) is not None:
+            found.setdefault(bone, set()).update(own)
+    return found
 
 
 def _in_strips(obj: Any) -> Iterator[Channel]:
