@@ -23,6 +23,7 @@ from bpy.types import Context, Depsgraph, Event, Gizmo, Object, Scene, SpaceView
 from ..core.arrays import BoolArray, FloatArray, IntArray
 from ..core.errors import IKError
 from ..core.messages import Message
+from ..scene.live.handlers import redraw_viewports
 from ..scene.properties.app_handlers import handlers_factory
 from ..scene.trails.editing import AtFrame, grab
 from ..scene.trails.sampling import SCENE
@@ -42,8 +43,6 @@ IDLE_SECONDS: Final = 0.4
 """How long nothing has changed before bones are evaluated at other frames [s]: Blender waits meanwhile."""
 TICK_SECONDS: Final = 0.02
 """Pause between two goes [s]; drawing and events come between them."""
-PLAYS: Final = "SCREEN_OT_animation_play"
-"""The modal tool that runs while the animation plays."""
 KEY_SIZE: Final = 2.0
 """Width of the points of keys against that of others [1]."""
 FAINTEST: Final = 0.15
@@ -276,16 +275,14 @@ def _fill_soon() -> None:
         bpy.app.timers.register(_fill, first_interval=0.0)
 
 
-def is_busy() -> tuple[bool, bool]:
-    """Whether a tool runs, and whether the animation plays."""
+def is_busy() -> bool:
+    """Whether a tool runs, or the animation plays."""
     windows: Any = bpy.context.window_manager.windows
-    running = {tool.bl_idname for window in windows for tool in window.modal_operators}
-    return bool(running - {PLAYS}), any(window.screen.is_animation_playing for window in windows)
+    return any(len(own.modal_operators) or own.screen.is_animation_playing for own in windows)
 
 
 def _fill() -> float | None:
     """Sample some frames; Blender calls this as a timer. Returns the pause before the next go [s]."""
-    tool, plays = is_busy()
     waits, filled = False, False
     windows = bpy.context.window_manager.windows
     if not windows:
@@ -300,12 +297,11 @@ def _fill() -> float | None:
                 was = trails.version
                 trails.refresh()
                 ahead = range(frames[0] - AT_ONCE, frames[-1] + AT_ONCE + 1)
-                resting = time.monotonic() - _state.changed_at > IDLE_SECONDS
-                is_busy_now = tool or plays or not resting
+                busy = is_busy() or time.monotonic() - _state.changed_at <= IDLE_SECONDS
                 if trails.missing(frames):
-                    if not (is_busy_now and trails.is_evaluated):  # what is evaluated waits
+                    if not (busy and trails.is_evaluated):  # what is evaluated waits
                         trails.fill(frames if trails.is_evaluated else ahead, now)
-                elif (unsolved := trails.unsolved(frames, now, ghosts)) and not is_busy_now:
+                elif (unsolved := trails.unsolved(frames, now, ghosts)) and not busy:
                     trails.solve(unsolved[0])
                 waits |= bool(trails.missing(frames) or trails.unsolved(frames, now, ghosts))
                 filled |= trails.version != was
@@ -315,10 +311,7 @@ def _fill() -> float | None:
     finally:
         _state.samples = False
     if filled:
-        for window in windows:
-            for area in window.screen.areas:
-                if area.type == 'VIEW_3D':
-                    area.tag_redraw()
+        redraw_viewports()
     return TICK_SECONDS if waits else None
 
 

@@ -369,10 +369,8 @@ def world_from_targets(
             own = [np.eye(4)]
         matrices.append(own)
     if any(effector.sole is not None for effector in effectors):
-        shown = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
-        matrices = with_feet_rolled(
-            effectors, entries, matrices, float(np.cbrt(np.linalg.det(shown[:3, :3])))
-        )
+        _, scale = world_from_armature(armature_object.evaluated_get(depsgraph))
+        matrices = with_feet_rolled(effectors, entries, matrices, scale)
     return np.array(list(chain(*matrices))).reshape(-1, 4, 4)
 
 
@@ -393,10 +391,9 @@ def foot_rings(
         flat = replace(effector, sole=None, toe_bone="")
         [world_from_target] = world_from_targets(armature_object, [flat], depsgraph)
         rings = effector.sole.rings(angles_of(effector.name, entry))
+        _, scale = world_from_armature(armature_object.evaluated_get(depsgraph))
     except IKError:
         return {}, 0.0  # what is wrong is said where the user asks for a solve
-    shown = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
-    scale = float(np.cbrt(np.linalg.det(shown[:3, :3])))
     world_from_foot = foot_at_target(world_from_target, effector.point, scale)
     placed = {name: world_from_foot @ ring for name, ring in rings.items()}
     for matrix in placed.values():

@@ -245,11 +245,16 @@ def _follow(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, loo
         problem = _problem_text(armature_object, error)
     if armature_object.is_editable and settings_of(armature_object).live_problem != problem:
         settings_of(armature_object).live_problem = problem
-        for window in bpy.context.window_manager.windows:  # there may be nothing else to draw
-            for area in window.screen.areas:
-                if area.type == 'VIEW_3D':
-                    area.tag_redraw()
+        redraw_viewports()  # there may be nothing else to draw
     return moved
+
+
+def redraw_viewports() -> None:
+    """Have all 3D viewports drawn again."""
+    for window in bpy.context.window_manager.windows:
+        for area in window.screen.areas:
+            if area.type == 'VIEW_3D':
+                area.tag_redraw()
 
 
 def _problem_text(armature_object: Object, error: Exception) -> str:

@@ -46,7 +46,7 @@ from ..animation.fcurves import (
     sample_channels,
     write_keys,
 )
-from ..armature.armature import read_armature
+from ..armature.armature import read_armature, world_from_armature
 from ..armature.restoring import made_removed_on_error, played_restored, show_keys
 from ..armature.role_table import read_character
 from ..bake.frames import CONTACTS, checked_frames
@@ -359,9 +359,7 @@ class _Paths:
 
     def __init__(self, armature_object: Object, rows: Sequence[int], frames: Sequence[int]) -> None:
         self._rows, self._frames = rows, np.array(frames, dtype=np.float64)
-        world = np.array(armature_object.matrix_world)
-        self.scale = float(np.cbrt(abs(np.linalg.det(world[:3, :3]))))
-        """Of the armature in the world [1]."""
+        _, self.scale = world_from_armature(armature_object)
         self._above: dict[int, list[FloatArray]] = {row: [] for row in rows}
         """World_from_basis, (4, 4)."""
         self._own: dict[int, list[FloatArray]] = {row: [] for row in rows}
