@@ -44,8 +44,9 @@ WORTH: Final = 1e-2
 """Decrease of the energy [1] that is not worth an iteration to see which start leads lower, or what a frame
 misses alone: of that it is a millionth of the reach at most."""
 LOST: Final = 0.05
-"""Residual of a level that can be met [1] above which another motion is searched for; a soft task gives way
-by its softness as well."""
+"""Residual of a level that can be met [1] above which another motion is searched for."""
+SPRUNG: Final = 10.0
+"""The same for a soft task, by its softness [1]: springs give way by less."""
 NEARER: Final = 0.05
 """Part of the rest by which reported progress grows with an iteration [1]: their number is not known."""
 
@@ -215,7 +216,7 @@ class Motion:
         the window before, which ends with the `fixed` frames.
         """
         squares = energy.at(values).squares
-        far = squares > np.square(np.maximum(LOST, energy.softness))
+        far = squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
         if fixed:
             far &= ~np.logical_and.accumulate(far, axis=0)
         frames = _middles(np.logical_or.reduce(far, axis=1))

@@ -40,14 +40,13 @@ MOVING: Final = Strengths(7.0, 3.0)
 """Strengths of the levels while targets move: firmer ones snap limbs straight where a target goes out of
 reach, and lead to minima from which there is no way back."""
 STEPS: Final = 8
-"""Most iterations for the goal, and for the body, in an update."""
+"""Most iterations for the goal, for the body, and of a solve while it rests, in an update: a window can wait
+for."""
 MOVING_TURN: Final = 0.1
 """Largest change of an angle in an update while targets move [rad], 6 degrees, unless the body would miss
 targets because of it."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
-RESTING_STEPS: Final = 12
-"""Trials of a solve in an update while the body rests: what a window can wait for."""
 STILL: Final = 1e-4
 """Largest change in an update [rad] of a body that rests."""
 
@@ -179,12 +178,12 @@ class Follower:
         if self._search is None:
             self._search = steps(solving(self._system, self._pose, self._options, kept=self._taken))
         try:
-            for _ in range(RESTING_STEPS):
+            for _ in range(STEPS):
                 next(self._search)
         except StopIteration as end:
             self._destination, self._search = end.value.pose, None
             return self._settle(end.value.pose)
-        return self._followed(RESTING_STEPS, moving=True)
+        return self._followed(STEPS, moving=True)
 
     @one_thread
     def return_to(self, targets: Sequence[FloatArray], home: Pose) -> Followed:
