@@ -49,7 +49,7 @@ NARROW_LINES = 2
 """Further lines of both where the sidebar is narrow."""
 PRIORITY_WIDTH = 1.8
 """Width of the cell for a priority [widths of a button]."""
-ERROR_WIDTH = 2.4
+ERROR_WIDTH = 2.8
 """Width of the cell for a miss [widths of a button], so that names begin to be cut at the same length."""
 START: Final = Message("Press Set Up Character, or select bones in Pose Mode and press +.")
 NEXT: Final = Message("Move targets, then press Solve, or switch Live on.")
