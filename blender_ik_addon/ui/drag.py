@@ -154,7 +154,7 @@ class _ByMouse:
         numbers = self.numbers.after(event.type, len(self.lock.components))
         if numbers is not None:
             self.numbers = numbers
-        elif event.type in AXES:
+        elif event.type in AXES and not (event.ctrl or event.oskey):  # Ctrl Z is no axis, as with G
             self.lock = self.lock.after(event.type, event.shift)
         elif event.type == 'R':
             self.drag.keep_orientation(not self.drag.keeps_orientation)

@@ -66,6 +66,13 @@ class Drag(InWindow):
         self.window.key("ctrl+shift+z")
         self.assertEqual(self.value("bits()"), after)
 
+    def test_ctrl_z_in_the_middle_of_a_drag_is_neither_undo_nor_an_axis(self) -> None:
+        end = self.drag_bone("hand.L", (-30.0, 50.0))
+        self.window.key("ctrl+z")
+        self.assertEqual(self.value("running()"), ["POISE_OT_drag"])
+        self.assertLess(distance(self.value("on_bone('hand.L')"), list(end)), 1.5)
+        self.let_go()
+
     def test_a_bone_is_pinned_while_h_is_held(self) -> None:
         end = self.drag_bone("hand.L", (-30.0, 50.0))
         self.window.key("h", how="keydown")
