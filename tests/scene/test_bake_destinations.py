@@ -18,7 +18,7 @@ from blender_ik_addon.ui.panels import POISE_PT_bake_presets
 
 from . import builders
 from .actions import channelbag_of
-from .records import action_record, pose_record
+from .records import action_record, cancel_at, pose_record
 
 FRAMES = range(3, 10)
 MODES = {"bone.000": 'XYZ', "bone.001": 'QUATERNION', "bone.002": 'AXIS_ANGLE'}
@@ -183,10 +183,7 @@ def test_a_bake_that_is_cancelled_leaves_the_nla_as_it_was(arm: Any, to: str, ag
         posing.bake(arm, range(4, 7), to=to, name="Fix")
         bpy.context.scene.frame_set(1)
     before = nla_record(arm), pose_record(arm), again or action_record(arm), bpy.context.scene.frame_current
-    job = posing.BakeJob(arm, FRAMES, replace=True, to=to, name="Fix")
-    while job.progress < part and job.step():
-        pass
-    job.cancel()
+    cancel_at(posing.BakeJob(arm, FRAMES, replace=True, to=to, name="Fix"), part)
     after = nla_record(arm), pose_record(arm), again or action_record(arm), bpy.context.scene.frame_current
     assert after == before
 

@@ -19,7 +19,7 @@ from blender_ik_addon.scene.properties.versions import convert
 
 from . import builders
 from .actions import channelbag_of
-from .records import action_record, pose_record
+from .records import action_record, cancel_at, pose_record
 
 
 @pytest.fixture
@@ -271,20 +271,16 @@ def test_keys_outside_the_range_stay_and_those_inside_make_way(arm: Any):
     assert (-4.0, 1.0, 11.0, 20.0, 40.0) in key_frames(arm)
 
 
-@pytest.mark.parametrize("at_keys", [False, True])
-@pytest.mark.parametrize("part", [0.2, 0.5, 0.7, 0.9])
-def test_a_bake_with_a_step_that_is_cancelled_leaves_everything_as_it_was(
-    arm: Any, part: float, at_keys: bool
+@pytest.mark.parametrize("options", [{"step": 4}, {"step": 4, "at_keys": True}, {"fewest": True}])
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.75, 0.9])
+def test_a_bake_of_fewer_keys_that_is_cancelled_leaves_everything_as_it_was(
+    arm: Any, part: float, options: dict[str, Any]
 ):
     arm.pose.bones["bone.002"].keyframe_insert("rotation_quaternion", frame=3)
     constraint = arm.pose.bones["bone.001"].constraints.new('COPY_ROTATION')
     constraint.target, constraint.subtarget, constraint.influence = arm, "bone.000", 0.5
     before = pose_record(arm), action_record(arm), bpy.context.scene.frame_current
-    job = posing.BakeJob(arm, 'SCENE', step=4, at_keys=at_keys)
-    while job.progress < part and job.step():
-        pass
-    assert part <= job.progress < 1.0
-    job.cancel()
+    cancel_at(posing.BakeJob(arm, 'SCENE', **options), part)
     assert (pose_record(arm), action_record(arm), bpy.context.scene.frame_current) == before
 
 

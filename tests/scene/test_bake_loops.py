@@ -14,7 +14,7 @@ from blender_ik_addon.scene import posing
 
 from . import builders
 from .actions import channelbag_of
-from .records import action_record, pose_record
+from .records import action_record, cancel_at, pose_record
 
 FIRST, LAST, ROUNDS = 1, 25, 10
 PERIOD = LAST - FIRST
@@ -235,9 +235,6 @@ def test_a_cancelled_loop_takes_its_modifiers_back() -> None:
     curve.modifiers.new('CYCLES').mode_after = 'MIRROR'
     bpy.context.scene.frame_set(FIRST)
     before = action_record(arm), pose_record(arm)
-    job = posing.BakeJob(arm, 'SCENE', loop=True)
-    while job.progress < 0.9 and job.step():
-        pass
-    job.cancel()
+    cancel_at(posing.BakeJob(arm, 'SCENE', loop=True), 0.9)
     assert (action_record(arm), pose_record(arm)) == before
     assert [own.mode_after for own in channelbag_of(arm).fcurves[0].modifiers] == ['MIRROR']

@@ -13,7 +13,7 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 
 from . import builders
-from .records import action_record, pose_record
+from .records import action_record, cancel_at, pose_record
 
 FRAMES = range(1, 6)
 
@@ -96,10 +96,7 @@ def test_one_cancel_puts_all_of_them_back(pair: tuple[Any, Any], part: float, to
         bpy.context.scene.frame_set(1)
     before = [(pose_record(own), own.animation_data and len(own.animation_data.nla_tracks)) for own in pair]
     actions = sorted(action.name for action in bpy.data.actions)
-    job = posing.BakeJobs(pair, FRAMES, to=to)
-    while job.progress < part and job.step():
-        pass
-    job.cancel()
+    cancel_at(posing.BakeJobs(pair, FRAMES, to=to), part)
     after = [(pose_record(own), own.animation_data and len(own.animation_data.nla_tracks)) for own in pair]
     assert after == before and sorted(action.name for action in bpy.data.actions) == actions
     posing.bake_together(pair, FRAMES, to=to)

@@ -18,6 +18,7 @@ from blender_ik_addon.scene.matching.contacts import GROUP_OF_CONTACTS
 from blender_ik_addon.scene.properties.settings import effector_path
 
 from .builders import basic_human_metarig, empty
+from .records import cancel_at
 
 FRAMES = range(1, 25)
 LIFTED = (11, 15)
@@ -165,10 +166,7 @@ def test_cancelled_it_leaves_everything_as_it_was(part: float) -> None:
     bpy.context.scene.frame_set(5)
     before, actions = keys_of(figure), len(bpy.data.actions)
     job = posing.ContactsJob(figure)
-    while job.progress < part and job.step():
-        pass
-    assert job.progress < 1.0
-    job.cancel()
+    cancel_at(job, part)
     assert (keys_of(figure), len(bpy.data.actions), bpy.context.scene.frame_current) == (before, actions, 5)
     assert not job.step()
     with pytest.raises(IKError, match="was cancelled: begin again"):

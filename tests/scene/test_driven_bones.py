@@ -14,7 +14,7 @@ from blender_ik_addon.scene import posing
 
 from . import builders
 from .actions import channelbag_of
-from .records import action_record, frame_changes, pose_record
+from .records import action_record, cancel_at, frame_changes, pose_record
 
 HALF_MILLIMETRE, TENTH_DEGREE = 5e-4, radians(0.1)
 FRAMES = range(1, 13)
@@ -160,11 +160,7 @@ def test_a_bake_that_is_cancelled_in_any_pass_leaves_everything_as_it_was(part: 
     armature.pose.bones["bone.004"].keyframe_insert("rotation_euler", frame=3)
     bpy.context.scene.frame_set(5)
     before = pose_record(armature), action_record(armature), bpy.context.scene.frame_current
-    job = posing.BakeJob(armature, FRAMES)
-    while job.progress < part and job.step():
-        pass
-    assert job.progress < 1.0
-    job.cancel()
+    cancel_at(posing.BakeJob(armature, FRAMES), part)
     assert (pose_record(armature), action_record(armature), bpy.context.scene.frame_current) == before
 
 

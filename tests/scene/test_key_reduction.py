@@ -19,7 +19,6 @@ from blender_ik_addon.ui import panels
 
 from . import builders
 from .actions import channelbag_of
-from .records import action_record, pose_record
 
 GRID = np.arange(1.0, 40.25, 0.5)
 """Frames, and the middles between them."""
@@ -190,16 +189,6 @@ def test_constraints_that_move_bones_on_are_measured_too(arm: Any):
     meant = tips(arm)
     posing.bake(arm, 'SCENE', fewest=True)
     assert np.linalg.norm(tips(arm)[:, :3, 3] - meant[:, :3, 3], axis=1).max() <= 1.1e-3
-
-
-def test_a_cancelled_reduction_leaves_everything_as_it_was(arm: Any):
-    before = pose_record(arm), action_record(arm), bpy.context.scene.frame_current
-    job = posing.BakeJob(arm, 'SCENE', fewest=True)
-    while job.progress < 0.75 and job.step():
-        pass
-    assert job.progress < 1.0
-    job.cancel()
-    assert (pose_record(arm), action_record(arm), bpy.context.scene.frame_current) == before
 
 
 def test_a_step_and_the_fewest_keys_are_not_both_given(arm: Any):
