@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from blender_ik_addon.core import (
     MatchOrientation,
@@ -20,7 +20,6 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core.engine.energy import Energy, Strengths
 from blender_ik_addon.core.engine.kernel import Descent
 from blender_ik_addon.core.engine.pops import pops_of
-from blender_ik_addon.core.engine.restarts import random_starts
 from blender_ik_addon.core.model.kinematics import forward_kinematics
 from blender_ik_addon.core.problem.system import assemble
 from tests.core.builders import body, random_pose
@@ -115,21 +114,6 @@ def test_at_the_minimum_nothing_pulls_but_against_limits() -> None:
     assert (low | high).any()
 
 
-def test_frames_that_go_on_end_as_if_they_had_not_stopped() -> None:
-    energy, values = figure_energy(np.random.default_rng(3), frames=4)
-
-    def descent(iterations: int) -> Descent:
-        return Descent(energy, values, step_tolerance=1e-9, max_iterations=iterations, max_angle=0.8)
-
-    parted, some = descent(3), np.array([1, 3])
-    before = parted.run().values
-    parted.go_on(some, 6)
-    after = parted.run()
-    assert_allclose(after.values[some], descent(6).run().values[some], atol=1e-6)
-    assert_array_equal(after.values[[0, 2]], before[[0, 2]])
-    assert_array_equal(after.iterations, [3, 6, 3, 6])
-
-
 def test_a_straight_limb_bends_from_its_limit_although_nothing_pulls_it_to_a_side() -> None:
     arm = Skeleton.build(
         ["upper", "lower", "hand"],
@@ -140,14 +124,6 @@ def test_a_straight_limb_bends_from_its_limit_although_nothing_pulls_it_to_a_sid
     )
     task = ReachPoint(joint="hand", target=np.array([0.4, 0.0, 0.0]))
     assert solve(Problem(arm, task), Pose.rest(arm), restarts=0).reached
-
-
-def test_starts_are_inside_the_limits_and_the_same_every_time() -> None:
-    energy, _ = figure_energy(np.random.default_rng(1), limit=0.7, frames=1)
-    starts = random_starts(energy, 16)
-    assert (starts >= energy.lower).all() and (starts <= energy.upper).all()
-    assert_array_equal(starts, random_starts(energy, 16))
-    assert len(np.unique(starts, axis=0)) == 16
 
 
 @settings(max_examples=3)
