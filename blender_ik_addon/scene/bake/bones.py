@@ -17,7 +17,6 @@ from bpy.types import Object
 from ...core import IKError, Skeleton
 from ...core.arrays import FloatArray, IntArray
 from ...core.character.roles.character import Limb, Side
-from ...core.errors import check_known
 from ...core.messages import listed
 from ..animation.fcurves import ChannelKeys, bone_keys
 from ..armature.armature import Armature, pose_bones_named
@@ -25,10 +24,9 @@ from ..armature.poses import channel_values
 from ..armature.restoring import block_with_uid
 from ..armature.role_table import read_character
 from ..compat import is_selected
-from ..properties.settings import CHANNELS_ITEMS
+from ..properties.declared import check_item
+from ..properties.settings import POISE_PG_armature
 from ..rig.rig import Rig
-
-CHANNELS: Final = tuple(item[0] for item in CHANNELS_ITEMS)
 
 Constraint = tuple[str, str]
 """Names of a bone and of a constraint that it has."""
@@ -42,12 +40,12 @@ def restricted(rig: Rig, armature_object: Object, bones: str | Iterable[str], ch
 
     Args:
         bones: As in `BakeOptions`.
-        channels: One of `CHANNELS`.
+        channels: One of `CHANNELS_ITEMS`.
 
     Raises:
         IKError: There is no such bone, part or channel, no bone is selected, or no effector is left.
     """
-    check_known("Channels", channels, CHANNELS)
+    check_item(POISE_PG_armature, "bake_channels", channels)
     if (bones, channels) == ('ALL', 'BOTH'):
         return rig
     armature = rig.armature

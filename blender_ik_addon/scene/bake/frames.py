@@ -11,16 +11,13 @@ import bpy
 from bpy.types import Object
 
 from ...core import IKError
-from ...core.errors import check_known
 from ..animation.fcurves import frames_around, key_frames, own_curves, read_keys
 from ..effectors.effectors import targets_of
-from ..properties.settings import EFFECTORS_PATH, RANGE_ITEMS, effector_path, settings_of
+from ..properties.declared import check_item
+from ..properties.settings import EFFECTORS_PATH, POISE_PG_armature, effector_path, settings_of
 
 LAST_FRAME: Final = 1_048_574
 """Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
-
-RANGES: Final = tuple(item[0] for item in RANGE_ITEMS)
-"""Names of the ranges."""
 
 CONTACTS: Final = ("contact", "contact_toe")
 """Properties of an effector that say whether the points of a track are planted."""
@@ -36,14 +33,14 @@ def bake_range(armature_object: Object, which: str | None = None) -> range:
     """Return the frames of a range, every one.
 
     Args:
-        which: One of `RANGES`; by default that in the settings.
+        which: One of `RANGE_ITEMS`; by default that in the settings.
 
     Raises:
         IKError: There is no such range, or it is empty.
     """
     settings, scene = settings_of(armature_object), bpy.context.scene
     which = settings.bake_range if which is None else which
-    check_known("Range", which, RANGES)
+    check_item(POISE_PG_armature, "bake_range", which)
     name = armature_object.name
     if which == 'SCENE':
         found = range(scene.frame_start, scene.frame_end + 1)

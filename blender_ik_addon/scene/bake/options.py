@@ -10,15 +10,12 @@ from bpy.types import Object
 
 from ...core import IKError
 from ...core.arrays import check_number
-from ...core.errors import check_known
-from ..properties.settings import TO_ITEMS, settings_of
+from ..properties.declared import check_item
+from ..properties.settings import POISE_PG_armature, settings_of
 from .frames import frames_of
 
 LEAST_STEP: Final = 0.02
 """Smallest step [frames]: keys nearer than half of that are one to Blender."""
-
-PLACES: Final = tuple(item[0] for item in TO_ITEMS)
-"""Names of the places where keys go."""
 
 STRIP_NAME: Final = "Poise"
 """Of a strip without another name."""
@@ -139,7 +136,7 @@ class BakeOptions:
             )
         check_number("deviation", self.deviation, 0.0, above=True)
         check_number("deviation_angle", self.deviation_angle, 0.0, above=True)
-        check_known("Bake To", self.to, PLACES)
+        check_item(POISE_PG_armature, "bake_to", self.to)
         if min(self.ease_in, self.ease_out) < 0:
             raise IKError(
                 "frames to ease are 0 or more, got {ease_in} and {ease_out}",

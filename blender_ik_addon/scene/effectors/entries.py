@@ -18,7 +18,6 @@ from ...core import IKError
 from ...core.arrays import FloatArray
 from ...core.character.roles import Side
 from ...core.character.roles.names import read_name
-from ...core.errors import check_known
 from ...core.messages import Joined, Message
 from ...core.model.rotation import euler_from_matrix, matrix_from_euler, order_index, quat_from_matrix
 from ..animation.dependence import check_independence
@@ -28,9 +27,10 @@ from ..armature.poses import evaluated_matrices, read_pose
 from ..armature.restoring import made_removed_on_error, undone_on_error
 from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import KINDS, asked_of, staying_joints
+from ..properties.declared import check_item
 from ..properties.naming import follow_names, note_name, pose_bone
 from ..properties.overrides import only_own, prepare_override, refilled
-from ..properties.settings import EFFECTORS_PATH, STATE_ITEMS, POISE_PG_effector, settings_of
+from ..properties.settings import EFFECTORS_PATH, POISE_PG_effector, settings_of
 from .effectors import check_evaluated, is_led, is_taken, label_of, lacks_target, target_label, target_of
 from .feet import is_rolling, sole_of, unrolled
 from .masses import body_of
@@ -48,9 +48,6 @@ COLOURS: Final = {
 
 SUFFIX: Final = " Targets"
 """What the name of the collection of an armature's targets ends with."""
-
-STATES: Final = tuple(item[0] for item in STATE_ITEMS)
-"""Of effectors, by their names in files and scripts."""
 
 UNPINNABLE: Final = {
     'PIN': Message(
@@ -79,7 +76,7 @@ def add_effector(
     """
     check_armature(armature_object)
     bone: Any = pose_bone(armature_object, bone_name)
-    check_known("Kind", kind, tuple(KINDS))
+    check_item(POISE_PG_effector, "kind", kind)
     if target is not None:
         check_independence(bone_name, target, armature_object)
     prepare_override(armature_object)  # an autosave asks no handler
@@ -224,7 +221,7 @@ def set_state(armature_object: Object, index: int, state: str) -> None:
     """
     entry, label = entry_at(armature_object, index)
     kind = KINDS[entry.kind]
-    check_known("State", state, STATES)
+    check_item(POISE_PG_effector, "state", state)
     if state in {'PIN', 'FOLLOW'}:
         if not kind.pinnable:
             kinds = Joined(", ", [Message(own.item[0]) for own in KINDS.values() if own.pinnable])

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from bpy import props
 
+from ...core.errors import check_known
+
 Vector3 = tuple[float, float, float]
 Flags3 = tuple[bool, bool, bool]
 
@@ -33,6 +35,12 @@ def again(group: type[Declared], name: str, **settings: Any) -> Any:
     """Return what a group declares of a property, for an operator that begins with its value."""
     declared = group.__annotations__[name]
     return declared.function(**{**declared.keywords, "override": set()} | settings)
+
+
+def check_item(group: type[Declared], name: str, given: object) -> None:
+    """Refuse what the menu of a group's property does not have (IKError: what there is)."""
+    menu = group.__annotations__[name].keywords
+    check_known(menu["name"], given, [item[0] for item in menu["items"]])
 
 
 def _kept(make: Callable[..., Any], **always: Any) -> Callable[..., Callable[[str], Any]]:
