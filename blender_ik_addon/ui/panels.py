@@ -11,7 +11,7 @@ from bl_ui.utils import PresetPanel
 from bpy.types import Context, Menu, Object, Operator, Panel, UILayout, UIList, VIEW3D_HT_header
 
 from ..core.amounts import angle_text, length_text, number_of_bones
-from ..core.messages import Joined, Message, in_a_row
+from ..core.messages import Joined, Message, counted, in_a_row
 from ..core.problem.options import USED_BY
 from ..scene import posing
 from ..scene.effectors.effectors import label_of, lacks_target, possible_states, present_state
@@ -692,6 +692,10 @@ class POISE_PT_bake(_Part, label="Bake", order=1, closed=False):
             text = translated(Message("Frame {frame}: {what}", frame=frame, what=text))
             row = layout.operator("poise.show_frame", text=text, icon='TIME', translate=False)
             row.frame = frame
+        more = len({frame for frame, _ in found[FRAMES_SHOWN:]})
+        if more:
+            text = counted(more, "and at {count} more frame", "and at {count} more frames")
+            draw_words(layout, context, text, 'BLANK1')
         if found:
             layout.operator("poise.mark_frames", icon='MARKER_HLT')
 

@@ -326,7 +326,7 @@ def test_the_report_has_statistics_pops_and_frames_to_look_at(arm: Any, tmp_path
     assert own["position_worst"] == float(errors.max()) and np.isnan(own["rotation_worst"])
     assert report.limits_met and not report.clamped
     found = dict(report.frames_to_look_at)
-    assert "misses by" in found[report.worst_frames[0]]
+    assert found[report.worst_frames[0]].startswith(f"{report.names[0]}: ")
     assert {pop.frame for pop in report.pops} == set(report.branches)
     assert posing.frames_to_look_at(arm) == list(report.frames_to_look_at)
     for _ in range(2):

@@ -479,10 +479,9 @@ class BakeReport:
             row = self.frames.index(frame)
             if missed[row, number]:
                 errors = self.position_errors[row], self.rotation_errors[row]
-                amounts = self.tolerances.amounts(*errors, number)
-                name = self.names[number]
+                # As short as it can be said: a button in the sidebar has room for about 30 letters.
                 found.append(
-                    (frame, Message("{effector} misses by {amounts}", effector=name, amounts=amounts))
+                    (frame, Joined(": ", (self.names[number], self.tolerances.amounts(*errors, number))))
                 )
         return tuple(sorted(found))
 
