@@ -175,6 +175,16 @@ def test_a_new_action_plays_all_that_the_old_one_did_but_settings(arm: Any):
     assert len(strips(arm)) == 1 and before is not None
 
 
+def test_the_old_action_is_still_in_the_file_after_a_bake_into_a_new_one(arm: Any, tmp_path: Path):
+    old = arm.animation_data.action.name
+    cancel_at(posing.BakeJob(arm, FRAMES, replace=True, to='NEW', name="Export"), 0.6)
+    assert not bpy.data.actions[old].use_fake_user
+    posing.bake(arm, FRAMES, to='NEW', name="Export")
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "baked.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "baked.blend"))
+    assert {old, "Export"} <= set(bpy.data.actions.keys())
+
+
 @pytest.mark.parametrize("to", ['NEW', 'STRIP'])
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("part", [0.2, 0.6, 0.9])

@@ -42,7 +42,7 @@ from ..animation.layers import (
 )
 from ..animation.own_keys import note_own_keys
 from ..armature.armature import Armature
-from ..armature.restoring import ActionSnapshot, go_to_frame
+from ..armature.restoring import ActionSnapshot, block_with_uid, go_to_frame
 from ..properties.settings import SETTINGS_PATH
 from .frames import key_time
 from .options import BakeOptions
@@ -71,6 +71,8 @@ class Destination:
         self.eased = np.flatnonzero(self._weights < 1.0)
         self._name = ""
         """Of a new action; empty where the own one is written."""
+        self._left = 0
+        """Session uid of the action that a new one takes the place of; 0 for none."""
         self._was: NlaState | None = None
         self._begun: ActionSnapshot | None = None
         self._base: Mapping[Channel, FloatArray] | None = None
@@ -153,6 +155,7 @@ class Destination:
         if old is None or slot is None:
             animation.action = bpy.data.actions.new(self._name)
             return
+        self._left = old.session_uid
         new = old.copy()
         new.name = self._name
         handle = slot.handle
@@ -234,7 +237,10 @@ class Destination:
         return action.name if known is None else known.name
 
     def finish(self, armature_object: Object) -> None:
-        """Drop what a strip was copied from: nothing can be put back any more."""
+        """Drop what a strip was copied from, keep what a new action has replaced: nothing is put back now."""
+        left = block_with_uid(bpy.data.actions, self._left)
+        if left is not None and not left.users:
+            left.use_fake_user = True  # a file drops what nobody uses
         if self.strip and self._was is not None:
             finish_strip(armature_object, self.strip, self._was)
 
