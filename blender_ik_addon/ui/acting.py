@@ -157,7 +157,7 @@ class ArmatureOperator(Operator):
 def _is_to_be_looked_at(report: Any) -> bool:
     """Whether a report is a warning: targets were missed, which is no failure, or there are notes."""
     if isinstance(report, posing.Report | posing.BakeReport):
-        return not report.reached or bool(isinstance(report, posing.BakeReport) and report.clamped)
+        return not report.is_good
     return bool(report.notes)
 
 

@@ -1080,6 +1080,30 @@ def test_a_tool_that_is_cancelled_leaves_the_pose_bit_by_bit(tool: list[bool], s
     assert armature.poise.last_reached and armature.poise.effectors[0].why == ""
 
 
+def test_a_tool_that_is_cancelled_leaves_the_target_that_was_taken(tool: list[bool]):
+    armature = builders.chain(4, 0.3)
+    armature.poise.move_root = False
+    posing.add_effector(armature, "bone.003", kind='ONE_OF', make_target=False)
+    entry = armature.poise.effectors[0]
+    for number, place in enumerate([(0.4, 0.2, 0.5), (-0.4, 0.4, 0.5)]):
+        posing.add_choice(armature, 0, builders.empty(f"rail {number}", place))
+    update()
+    posing.switch_live(armature, True)
+    update()
+    first = entry.taken
+    assert first
+    taken = bpy.data.objects[first]
+    start = taken.location.copy()
+    tool.append(True)
+    taken.location.x += 30.0
+    update()
+    assert entry.taken not in {"", first}
+    tool.clear()
+    taken.location = start
+    update()
+    assert entry.taken == first
+
+
 def test_a_drag_that_goes_on_out_of_reach_does_not_look_for_other_poses(
     tool: list[bool], monkeypatch: pytest.MonkeyPatch
 ):

@@ -20,8 +20,8 @@ from bpy.types import Object
 
 from ...core import Pose
 from ..armature.restoring import PoseSnapshot, ValuesSnapshot
-from ..properties.settings import settings_of
 from ..rig.noted import Digest, on_the_way
+from ..rig.reports import Shown
 from ..rig.rig import Rig
 from .driven_bones import DrivenBones
 from .tracking import Tracked
@@ -122,34 +122,6 @@ TABLE: Final[Mapping[Event, Mapping[State, Transition]]] = {
 
 
 # What is kept in memory
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What the panel says."""
-
-    message: str
-    reached: bool
-    deviation: tuple[float, float]
-    errors: Mapping[str, tuple[float, float, str]]
-    """Of each entry by its name: entries that are not used come and go."""
-
-    @classmethod
-    def of(cls, armature_object: Object) -> "Shown":
-        """Note what it says now."""
-        settings = settings_of(armature_object)
-        errors = {e.name: (e.error_position, e.error_rotation, e.why) for e in settings.effectors}
-        deviation = settings.last_deviation, settings.last_deviation_angle
-        return cls(settings.last_message, settings.last_reached, deviation, errors)
-
-    def restore(self, armature_object: Object) -> None:
-        """Let it say that again."""
-        settings = settings_of(armature_object)
-        settings.last_message, settings.last_reached = self.message, self.reached
-        settings.last_deviation, settings.last_deviation_angle = self.deviation
-        for entry in settings.effectors:
-            if entry.name in self.errors:
-                entry.error_position, entry.error_rotation, entry.why = self.errors[entry.name]
 
 
 @dataclass(frozen=True)

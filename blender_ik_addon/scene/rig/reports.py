@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Reports of a solve or a bake: how far each effector is off and why, in numbers, words and the panel."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from math import degrees
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 from bpy.types import Depsgraph, Object
@@ -374,10 +374,15 @@ class Report:
                 message = Message("no effector has any influence: raise one")
         return cls(measured_status(status, not misses), message, iterations, errors, notes)
 
+    deviation: ClassVar = (0.0, 0.0)
+
     @property
     def reached(self) -> bool:
         """Whether every effector is within its tolerance."""
         return all(effector.reached for effector in self.effectors)
+
+    is_good = reached
+    """Whether there is nothing to look at."""
 
     @property
     def shown(self) -> list[tuple[float, float, str, str]]:
@@ -503,6 +508,11 @@ class BakeReport:
         return all(self.reached_frames)
 
     @property
+    def is_good(self) -> bool:
+        """Whether there is nothing to look at."""
+        return self.reached and not self.clamped
+
+    @property
     def worst_frames(self) -> tuple[float, ...]:
         """Where each effector misses by most of its tolerances, (E,)."""
         rows = self.tolerances.excess(self.position_errors, self.rotation_errors).argmax(axis=0)
@@ -613,6 +623,33 @@ def measured_report(
 
 # The panel
 
+_HEAD: Final = ("last_message", "last_reached", "last_deviation", "last_deviation_angle")
+"""Properties of the settings that the panel shows after a solve or a bake."""
+_EACH: Final = ("error_position", "error_rotation", "why", "taken")
+"""The same of each effector."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the panel says."""
+
+    head: Sequence[Any]
+    entries: Mapping[str, Sequence[Any]]
+    """Of each entry by its name: entries that are not used come and go."""
+
+    @classmethod
+    def of(cls, armature_object: Object) -> "Shown":
+        """Note what it says now."""
+        settings = settings_of(armature_object)
+        entries = {entry.name: [getattr(entry, name) for name in _EACH] for entry in settings.effectors}
+        return cls([getattr(settings, name) for name in _HEAD], entries)
+
+    def restore(self, armature_object: Object) -> None:
+        """Let it say that again."""
+        settings = settings_of(armature_object)
+        there = [entry for entry in settings.effectors if entry.name in self.entries]
+        _write([(settings, _HEAD, self.head), *((own, _EACH, self.entries[own.name]) for own in there)])
+
 
 def show(armature_object: Object, rig: "Rig", report: Report | BakeReport, *, unseen: float = 0.0) -> None:
     """Write errors and message where the panel shows them, as far as they have changed.
@@ -620,13 +657,15 @@ def show(armature_object: Object, rig: "Rig", report: Report | BakeReport, *, un
     A change of an error up to `unseen` [m, rad] is not worth writing: what is written updates the scene.
     """
     settings = settings_of(armature_object)
-    good = report.reached and not (isinstance(report, BakeReport) and report.clamped)
-    distance, angle = report.deviation if isinstance(report, BakeReport) else (0.0, 0.0)
-    head = {"last_message": translated(report.summary()), "last_reached": good}
-    head |= {"last_deviation": distance, "last_deviation_angle": angle}
+    head = translated(report.summary()), report.is_good, *report.deviation
     entries = zip(settings.effectors, _shown(settings, rig, report), strict=True)
-    for block, values in ((settings, head), *entries):
-        for name, value in values.items():
+    _write([(settings, _HEAD, head), *((entry, _EACH, own) for entry, own in entries)], unseen)
+
+
+def _write(blocks: Iterable[tuple[Any, Sequence[str], Sequence[Any]]], unseen: float = 0.0) -> None:
+    """Write values of properties of groups, as far as they have changed by more than that."""
+    for block, names, values in blocks:
+        for name, value in zip(names, values, strict=True):
             now = getattr(block, name)
             if now != value and not (isinstance(value, float) and abs(now - value) <= unseen):
                 setattr(block, name, value)
@@ -636,26 +675,18 @@ def is_shown(armature_object: Object, rig: "Rig", report: Report | BakeReport) -
     """Return whether the panel shows the errors of a report already."""
     settings = settings_of(armature_object)
     return all(
-        abs(getattr(entry, name) - values[name]) <= SHOWN_DIGITS
+        abs(getattr(entry, name) - value) <= SHOWN_DIGITS
         for entry, values in zip(settings.effectors, _shown(settings, rig, report), strict=True)
-        for name in ("error_position", "error_rotation")
+        for name, value in zip(_EACH, values[:2], strict=False)
     )
 
 
-def _shown(settings: Any, rig: "Rig", report: Report | BakeReport) -> list[dict[str, Any]]:
-    """Return what the panel is to show of each effector, by the names of its properties."""
+def _shown(settings: Any, rig: "Rig", report: Report | BakeReport) -> list[tuple[float, float, str, str]]:
+    """Return what the panel is to show of each effector, see `_EACH`."""
     rows: list[Any] = [(np.nan, np.nan, "", "")] * len(settings.effectors)
     for effector, own in zip(rig.effectors, report.shown, strict=True):
         rows[effector.index] = own
-    return [
-        {
-            "error_position": _as_held(distance),
-            "error_rotation": _as_held(angle),
-            "why": translated(why),
-            "taken": taken,
-        }
-        for distance, angle, why, taken in rows
-    ]
+    return [(_as_held(length), _as_held(angle), translated(why), taken) for length, angle, why, taken in rows]
 
 
 def _as_held(error: float) -> float:
