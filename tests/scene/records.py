@@ -37,14 +37,6 @@ def frame_changes() -> Iterator[list[int]]:
         bpy.app.handlers.frame_change_post.remove(note)
 
 
-def cancel_at(job: Any, part: float) -> None:
-    """Cancel a job in its midst, as soon as a part of it is done."""
-    while job.progress < part and job.step():
-        pass
-    assert part <= job.progress < 1.0
-    job.cancel()
-
-
 def as_tuples(value: Any) -> Any:
     return value if isinstance(value, (str, bool, int, float)) else tuple(value)
 

@@ -18,7 +18,8 @@ from blender_ik_addon.ui.panels import POISE_PT_bake_presets
 
 from . import builders
 from .actions import channelbag_of
-from .records import action_record, cancel_at, pose_record
+from .bakes import WAYS, bake_by, cancel_at
+from .records import action_record, pose_record
 
 FRAMES = range(3, 10)
 MODES = {"bone.000": 'XYZ', "bone.001": 'QUATERNION', "bone.002": 'AXIS_ANGLE'}
@@ -108,23 +109,9 @@ def test_a_strip_over_a_recording_plays_what_was_solved_and_can_be_muted(arm: An
     np.testing.assert_allclose(played(arm), now, atol=1e-5)
 
 
-@pytest.mark.parametrize("way", ["settings", "operator", "command line"])
+@pytest.mark.parametrize("way", WAYS)
 def test_where_keys_go_is_said_in_each_way(arm: Any, way: str):
-    if way == "settings":
-        own = arm.poise
-        own.bake_to, own.bake_name, own.bake_blend, own.bake_ease_in, own.bake_ease_out = (
-            *('STRIP', "Fix", 'ADD'),
-            *(2, 1),
-        )
-        posing.bake(arm, FRAMES)
-    elif way == "operator":
-        options = {"to": 'STRIP', "new_name": "Fix", "blend": 'ADD', "ease_in": 2, "ease_out": 1}
-        assert bpy.ops.poise.bake(start=FRAMES[0], end=FRAMES[-1], **options) == {'FINISHED'}
-    else:
-        where = ["--to", "strip", "--name", "Fix", "--blend", "add", "--ease-in", "2", "--ease-out", "1"]
-        ends = ["--start", str(FRAMES[0]), "--end", str(FRAMES[-1])]
-        assert cli.run(["bake", "--quiet", *ends, *where]) == Exit.REACHED
-        assert arm.poise.bake_to == 'STRIP'
+    bake_by(way, arm, FRAMES, to='STRIP', name="Fix", blend='ADD', ease_in=2, ease_out=1)
     assert strips(arm)["Fix"].blend_type == 'ADD'
     assert "into 'arm Fix'" in arm.poise.last_bake
     now = played(arm)

@@ -19,7 +19,8 @@ from blender_ik_addon.scene.properties.versions import convert
 
 from . import builders
 from .actions import channelbag_of
-from .records import action_record, cancel_at, pose_record
+from .bakes import WAYS, bake_by, cancel_at
+from .records import action_record, pose_record
 
 
 @pytest.fixture
@@ -69,20 +70,11 @@ RANGES: dict[str, tuple[Callable[[Any], None], range]] = {
 
 
 @pytest.mark.parametrize("which", RANGES)
-@pytest.mark.parametrize("way", ["settings", "script", "operator", "command line"])
+@pytest.mark.parametrize("way", WAYS)
 def test_each_range_is_baked_by_each_way(arm: Any, which: str, way: str):
     prepare, wanted = RANGES[which]
     prepare(arm)
-    if way == "settings":
-        arm.poise.bake_range = which
-        posing.bake(arm)
-    elif way == "script":
-        posing.bake(arm, which)
-    elif way == "operator":
-        assert bpy.ops.poise.bake(range=which) == {'FINISHED'}
-    else:
-        assert cli.run(["bake", "--range", which.lower(), "--quiet", "--allow-misses"]) == Exit.REACHED
-        assert arm.poise.bake_range == which
+    bake_by(way, arm, range=which)
     assert key_frames(arm)[-1] == tuple(wanted)
     assert posing.bake_range(arm, which)[0] == wanted[0]
 
@@ -115,32 +107,16 @@ def test_a_step_that_is_neither_whole_nor_a_part_of_a_frame_is_refused(arm: Any,
     assert cli.run(["bake", "--step", "0"]) == Exit.REFUSED
 
 
-@pytest.mark.parametrize("way", ["settings", "script", "operator", "command line"])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_step_keys_some_frames_and_the_last_one(arm: Any, way: str):
-    if way == "settings":
-        arm.poise.bake_step = 6
-        posing.bake(arm)
-    elif way == "script":
-        posing.bake(arm, range(1, 21), step=6)
-    elif way == "operator":
-        bpy.ops.poise.bake(start=1, end=20, step=6)
-    else:
-        cli.run(["bake", "--start", "1", "--end", "20", "--step", "6", "--quiet", "--allow-misses"])
+    bake_by(way, arm, step=6)
     assert key_frames(arm) == [(1.0, 7.0, 13.0, 19.0, 20.0)]
 
 
-@pytest.mark.parametrize("way", ["settings", "script", "operator", "command line"])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_step_below_1_keys_sub_frames(arm: Any, way: str):
-    if way == "settings":
-        arm.poise.bake_step = 0.5
-        posing.bake(arm)
-    elif way == "script":
-        report = posing.bake(arm, range(1, 21), step=0.5)
+    if report := bake_by(way, arm, step=0.5):
         assert report.reached and report.between == () and report.frames[:4] == (1, 1.5, 2, 2.5)
-    elif way == "operator":
-        bpy.ops.poise.bake(range='SCENE', step=0.5)
-    else:
-        cli.run(["bake", "--range", "scene", "--step", "0.5", "--quiet", "--allow-misses"])
     assert key_frames(arm) == [tuple(np.arange(1.0, 20.25, 0.5).tolist())]
     for frame in np.arange(1.0, 20.25, 0.5).tolist():
         assert off_at(arm, frame) < 5e-4
@@ -221,19 +197,9 @@ def test_start_and_end_and_another_range_are_not_both_given(arm: Any):
     assert arm.animation_data is None
 
 
-@pytest.mark.parametrize("way", ["settings", "script", "operator", "command line"])
+@pytest.mark.parametrize("way", WAYS)
 def test_keys_where_targets_have_keys_and_breakdowns_where_they_are_needed(arm: Any, way: str):
-    arm.poise.bake_deviation = 0.01
-    if way == "settings":
-        arm.poise.bake_at_keys = True
-        posing.bake(arm)
-    elif way == "script":
-        posing.bake(arm, range(1, 21), at_keys=True)
-    elif way == "operator":
-        bpy.ops.poise.bake(at_keys=True)
-    else:
-        cli.run(["bake", "--at-keys", "--deviation", "10", "--quiet", "--allow-misses"])
-        assert arm.poise.bake_at_keys
+    bake_by(way, arm, at_keys=True, deviation=0.01)
     (frames,) = key_frames(arm)
     assert {1.0, 2.0, 9.0, 16.0, 20.0} < set(frames) and len(frames) < 20
     for curve in channelbag_of(arm).fcurves:

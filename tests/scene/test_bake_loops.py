@@ -7,14 +7,13 @@ import bpy
 import numpy as np
 import pytest
 
-from blender_ik_addon import cli
-from blender_ik_addon.cli.exit_codes import Exit
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 
 from . import builders
 from .actions import channelbag_of
-from .records import action_record, cancel_at, pose_record
+from .bakes import WAYS, bake_by, cancel_at
+from .records import action_record, pose_record
 
 FIRST, LAST, ROUNDS = 1, 25, 10
 PERIOD = LAST - FIRST
@@ -182,17 +181,10 @@ def test_a_loop_whose_targets_end_a_little_elsewhere_is_the_same_loop() -> None:
     np.testing.assert_allclose(found[1], found[0], atol=1e-5)
 
 
-@pytest.mark.parametrize("way", ["settings", "operator", "command line"])
+@pytest.mark.parametrize("way", WAYS)
 def test_a_loop_is_asked_for_in_each_way(way: str) -> None:
     arm = circling()
-    if way == "settings":
-        arm.poise.bake_loop = True
-        posing.bake(arm, 'SCENE')
-    elif way == "operator":
-        assert bpy.ops.poise.bake(range='SCENE', loop=True) == {'FINISHED'}
-    else:
-        assert cli.run(["bake", "--range", "scene", "--loop", "--quiet"]) == Exit.REACHED
-        assert arm.poise.bake_loop
+    bake_by(way, arm, loop=True)
     assert all(curve.modifiers[0].type == 'CYCLES' for curve in channelbag_of(arm).fcurves)
 
 

@@ -13,7 +13,8 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 
 from . import builders
-from .records import action_record, cancel_at, pose_record
+from .bakes import cancel_at
+from .records import action_record, pose_record
 
 FRAMES = range(1, 6)
 

@@ -17,8 +17,8 @@ from blender_ik_addon.scene.animation.fcurves import own_curves, read_keys, samp
 from blender_ik_addon.scene.matching.contacts import GROUP_OF_CONTACTS
 from blender_ik_addon.scene.properties.settings import effector_path
 
+from .bakes import cancel_at
 from .builders import basic_human_metarig, empty
-from .records import cancel_at
 
 FRAMES = range(1, 25)
 LIFTED = (11, 15)

@@ -8,13 +8,13 @@ import bpy
 import numpy as np
 import pytest
 
-from blender_ik_addon import cli
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 
 from . import builders
 from .actions import channelbag_of
-from .records import action_record, cancel_at, frame_changes, pose_record
+from .bakes import WAYS, bake_by, cancel_at
+from .records import action_record, frame_changes, pose_record
 
 HALF_MILLIMETRE, TENTH_DEGREE = 5e-4, radians(0.1)
 FRAMES = range(1, 13)
@@ -229,16 +229,10 @@ def test_constraints_that_are_cleared_leave_bones_where_they_were_solved(kind: s
     assert np.abs(now[rows] - wanted[rows])[..., :3, 3].max() < most
 
 
-@pytest.mark.parametrize("way", ["settings", "operator", "command line"])
+@pytest.mark.parametrize("way", WAYS)
 def test_constraints_are_cleared_in_each_way(way: str):
     armature = rig_with("COPY_ROTATION")
-    if way == "settings":
-        armature.poise.bake_clear_constraints = True
-        posing.bake(armature, FRAMES)
-    elif way == "operator":
-        assert bpy.ops.poise.bake(start=1, end=12, clear_constraints=True) == {'FINISHED'}
-    else:
-        cli.run(["bake", "--start", "1", "--end", "12", "--clear-constraints", "--quiet"])
+    bake_by(way, armature, FRAMES, clear_constraints=True)
     assert not any(constraints_of(armature).values())
 
 

@@ -19,6 +19,7 @@ from blender_ik_addon.ui import panels
 
 from . import builders
 from .actions import channelbag_of
+from .bakes import WAYS, bake_by
 
 GRID = np.arange(1.0, 40.25, 0.5)
 """Frames, and the middles between them."""
@@ -64,23 +65,14 @@ def test_curves_are_evaluated_as_blender_does():
     assert isinstance(found, BezierCurve)
 
 
-@pytest.mark.parametrize("way", ["settings", "script", "operator", "command line"])
+@pytest.mark.parametrize("way", WAYS)
 def test_the_fewest_keys_play_within_the_deviation(arm: Any, way: str):
     posing.bake(arm, 'SCENE')
     dense, meant = count_keys(arm), tips(arm)
-    if way == "settings":
-        arm.poise.bake_fewest = True
-        report = posing.bake(arm)
+    if report := bake_by(way, arm, fewest=True):
         assert report.reached and report.keys == count_keys(arm)
-        assert any(
-            note.startswith(f"{dense} keys reduced to {report.keys}; bones of") for note in report.notes
-        )
-    elif way == "script":
-        posing.bake(arm, range(1, 41), fewest=True)
-    elif way == "operator":
-        assert bpy.ops.poise.bake(fewest=True, deviation=0.001) == {'FINISHED'}
-    else:
-        assert cli.run(["bake", "--fewest-keys", "--quiet"]) == Exit.REACHED
+        told = f"{dense} keys reduced to {report.keys}; bones of"
+        assert any(note.startswith(told) for note in report.notes)
     assert 4 * count_keys(arm) < dense
     played = tips(arm)
     assert np.linalg.norm(played[:, :3, 3] - meant[:, :3, 3], axis=1).max() <= 1e-3
