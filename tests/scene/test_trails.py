@@ -277,6 +277,31 @@ def test_no_ghost_is_solved_where_a_driver_decides_what_effectors_do() -> None:
     assert trails.unsolved(FRAMES, 1, 2) == [] and trails.ghosts(1, 24, 1, 2) == []
 
 
+def test_a_ghost_is_solved_anew_where_an_effector_is_set_otherwise() -> None:
+    rig = targeted()
+    shown(rig, 1)
+    trails = trails_of(rig)
+    trails.solve(24)
+    assert trails.unsolved(FRAMES, 1, 2) == []
+
+    def handler(_: Any, depsgraph: Any) -> None:
+        trails.note(depsgraph)
+
+    bpy.app.handlers.depsgraph_update_post.append(handler)
+    try:
+        for name, value in (("chain_depth", 2), ("point", (0.0, 0.05, 0.0)), ("softness_position", 0.01)):
+            setattr(rig.poise.effectors["hand.L"], name, value)
+            rig.update_tag()
+            bpy.context.view_layer.update()
+            trails.refresh()
+            trails.fill(FRAMES, 1)
+            assert trails.unsolved(FRAMES, 1, 2) == [24], name
+            trails.solve(24)
+            assert trails.unsolved(FRAMES, 1, 2) == []
+    finally:
+        bpy.app.handlers.depsgraph_update_post.remove(handler)
+
+
 # Points that are moved
 
 

@@ -41,7 +41,15 @@ from ..armature.armature import Armature, read_all
 from ..bake.frames import key_time
 from ..effectors.effectors import targets_of
 from ..live.following import held
-from ..properties.settings import FOOT_ANGLES, SETTINGS_PATH, effector_path, settings_of
+from ..properties.settings import (
+    FOOT_ANGLES,
+    FURTHER_BONES,
+    SETTINGS_PATH,
+    SIDELESS,
+    effector_path,
+    plain,
+    settings_of,
+)
 from ..rig.noted import Origin, held_at_keys
 from ..rig.rig import Rig
 
@@ -53,7 +61,8 @@ _POSED: Final = ("location", "rotation", "scale", "rotation_mode", "bbone", "con
 
 AMOUNTS: Final = ("influence", "height", "distance", *FOOT_ANGLES)
 """Properties of an effector that are read at each frame."""
-_SETTINGS: Final = ("bone", "kind", "enabled", "state", "priority", "weight")
+_SETTINGS: Final = ("bone", "state", "point", "axis", *FURTHER_BONES, *SIDELESS)
+"""Properties of an effector from which is solved, these among them."""
 
 
 @dataclass(frozen=True)
@@ -325,9 +334,9 @@ def unkeyed_settings(armature_object: Object, decided: Collection[Channel]) -> b
     """Return what a solve takes of the effectors that has no keys."""
     found: list[Any] = []
     for row, entry in enumerate(settings_of(armature_object).effectors):
-        for name in (*_SETTINGS, *AMOUNTS):
+        for name in _SETTINGS:
             if (effector_path(row, name), 0) not in decided:
-                found.append(getattr(entry, name))
+                found.append(plain(getattr(entry, name)))
     return repr(found).encode()
 
 
