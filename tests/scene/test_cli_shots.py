@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from blender_ik_addon.cli.writing import _other_name
 from blender_ik_addon.scene import posing
 
 from . import builders
-from .test_cli import ROOT, figure, meanwhile, names_in, no_handlers_left
+from .test_cli import ROOT, figure, interruptible, meanwhile, names_in, no_handlers_left
 
 WAITS = 120.0
 """How long something is waited for that comes at once on an idle machine [s]."""
@@ -33,15 +32,7 @@ LONG = 4000
 """Frames of a shot that is not done before it is killed."""
 
 
-__all__ = ["no_handlers_left"]  # a fixture that all tests here use, too
-
-
-@pytest.fixture(autouse=True)
-def interruptible() -> Iterator[None]:
-    """SIGINT as a terminal gives it: tests that run in the background inherit that it is ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
+__all__ = ["interruptible", "no_handlers_left"]  # fixtures that all tests here use, too
 
 
 def saved(path: Path, *, frames: int = 5) -> Path:
