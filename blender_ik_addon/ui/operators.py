@@ -648,7 +648,7 @@ class POISE_OT_roll_feet(_PartsOperator, label="Foot Roll"):
         ('ACTIVE', "Active Effector", "The foot of the active effector"),
         name="Of",
     )
-    switch, told = posing.roll_feet, (Message("{names}: as before"), Message("{names}: rolls"))
+    switch, told = posing.roll_feet, (Message("{names}: Foot Roll off"), Message("{names}: Foot Roll on"))
 
 
 def chosen_bones(context: Context, armature: Object) -> list[str]:
