@@ -20,7 +20,7 @@ from bpy.types import Depsgraph, Object
 
 from ..core import Diagnosis, IKError, Status, solve
 from ..core.explain.diagnosis import diagnose as diagnosis_of
-from ..core.messages import Joined, Message, counted
+from ..core.messages import Joined, Message, counted, in_a_row
 from ..core.solve.sequence import SequenceJob
 from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
 from .armature.poses import note_posed, write_pose
@@ -36,7 +36,7 @@ from .character.preferring import pose_naturally, prefer_present_pose
 from .character.preset_files import preset_names, preset_path
 from .character.presets import PresetReport, load_preset, save_preset
 from .character.setup import SetupReport, bend_limbs, setup_character
-from .effectors.effectors import check_present
+from .effectors.effectors import check_present, label_of, present_state
 from .effectors.entries import (
     add_choice,
     add_effector,
@@ -228,7 +228,8 @@ def make_natural(armature_object: Object, bones: Iterable[str] | None = None) ->
     """
     check_present(armature_object)
     with set_up_restored_on_error(armature_object):
-        if not pose_naturally(armature_object, bones):
+        turned = pose_naturally(armature_object, bones)
+        if not turned:
             raise IKError(
                 "no natural pose is known for these bones: it is for trunk, neck, arms and legs of people. "
                 "Look at their roles in the table, and whether they may turn"
@@ -236,7 +237,24 @@ def make_natural(armature_object: Object, bones: Iterable[str] | None = None) ->
         bpy.context.view_layer.update()
         if not any(entry.enabled for entry in settings_of(armature_object).effectors):
             return None
-        return solve_pose(armature_object)
+        settings, report = settings_of(armature_object), solve_pose(armature_object)
+        held = [
+            label_of(entry, row)
+            for row, entry in enumerate(settings.effectors)
+            if entry.part.partition(".")[0] == "hand"
+            and entry.bone in turned
+            and present_state(armature_object, entry) == 'REACH'
+        ]
+        if held:
+            note = counted(
+                len(held),
+                "{names} holds its place: set it to Follow for an arm that hangs",
+                "{names} hold their places: set them to Follow for arms that hang",
+                names=in_a_row(held),
+            )
+            report = replace(report, notes=(*report.notes, note))
+            settings.last_message = translated(report.summary())
+        return report
 
 
 def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Report | None:

@@ -436,6 +436,17 @@ def test_a_natural_body_hangs_its_arms_and_keeps_its_feet(figure: Any) -> None:
     np.testing.assert_allclose(matrices(figure), at_ease, rtol=0.0, atol=SHOWN)
 
 
+def test_a_natural_pose_tells_which_hands_hold_their_places(figure: Any) -> None:
+    report = posing.make_natural(figure)
+    assert report is not None and report.reached
+    assert report.notes[-1] == "hand.L, hand.R hold their places: set them to Follow for arms that hang"
+    assert "hold their places" in figure.poise.last_message
+    figure.poise.effectors["hand.R"].state = 'FOLLOW'
+    report = posing.make_natural(figure)
+    assert report is not None
+    assert report.notes[-1] == "hand.L holds its place: set it to Follow for an arm that hangs"
+
+
 def test_a_limb_that_hangs_leaves_the_rest_of_the_body(figure: Any) -> None:
     figure.poise.effectors["hand.L"].enabled = False
     others = [bone.name for bone in figure.pose.bones if not bone.name.endswith(".L")]

@@ -1410,6 +1410,8 @@ TEXTS: Final[Mapping[str, str]] = {
     "{name!r} is no name for a preset: Windows keeps it for a device. Choose another one": "{name!r} ist kein Name für eine Voreinstellung: Windows hält ihn für ein Gerät frei. Einen anderen wählen",
     "{name!r} is no name for a preset: use letters, digits, spaces, - and _": "{name!r} ist kein Name für eine Voreinstellung: Buchstaben, Ziffern, Leerzeichen, - und _ verwenden",
     "{name!r} of {bones}": "{name!r} von {bones}",
+    "{names} hold their places: set them to Follow for arms that hang": "{names} halten ihre Stelle: auf Folgt stellen, damit die Arme hängen",
+    "{names} holds its place: set it to Follow for an arm that hangs": "{names} hält die Stelle: auf Folgt stellen, damit der Arm hängt",
     "{names} added": "{names} hinzugefügt",
     "{names} removed": "{names} entfernt",
     "{names}: Foot Roll off": "{names}: Fußrollen aus",
