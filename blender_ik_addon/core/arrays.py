@@ -13,6 +13,7 @@ from .messages import Message
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+Vector3 = tuple[float, float, float]
 
 FEW_NUMBERS: Final = 16
 """Numbers [1] up to which Python is faster with them than numpy (measured)."""

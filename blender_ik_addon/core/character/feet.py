@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import FloatArray
+from ..arrays import FloatArray, Vector3
 from ..model.rotation import matrix_from_rotvec
 
 BREADTH: Final = 0.38
@@ -30,8 +30,6 @@ BREADTH: Final = 0.38
 
 BALL_ANGLE: Final = radians(45.0)
 """Roll [rad] up to which the toes stay on the floor; beyond it all turns about their tip."""
-
-Vector3 = tuple[float, float, float]
 
 
 @dataclass(frozen=True)

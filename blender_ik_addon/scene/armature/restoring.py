@@ -26,7 +26,7 @@ from ..animation.fcurves import (
     own_curves,
     present_frame,
 )
-from ..properties.settings import settings_of
+from ..properties.settings import plain, settings_of
 from .armature import pose_bones_named
 from .poses import PROPERTIES, PoseNote, RawChannels, raw_channels
 
@@ -34,12 +34,6 @@ from .poses import PROPERTIES, PoseNote, RawChannels, raw_channels
 def block_with_uid(collection: Any, uid: int) -> Any:
     """Return the data-block with a session uid from `bpy.data.objects` or the like; None if it is gone."""
     return next((block for block in collection if block.session_uid == uid), None)
-
-
-def _plain(value: Any) -> Any:
-    """Copy the value of a property; the numbers of a vector or matrix in a row."""
-    several = hasattr(value, "__len__") and not isinstance(value, str)
-    return tuple(np.ravel(value).tolist()) if several else value
 
 
 @dataclass(frozen=True)
@@ -232,7 +226,7 @@ class GroupSnapshot:
 
 
 def _set_value(group: Any, name: str) -> tuple[Any] | None:
-    return (_plain(getattr(group, name)),) if group.is_property_set(name) else None
+    return (plain(getattr(group, name)),) if group.is_property_set(name) else None
 
 
 @contextmanager
@@ -350,7 +344,7 @@ def _played_paths(obj: bpy.types.Object) -> set[str]:
 def _resolved_value(obj: Any, path: str) -> Any:
     """Return the value of a property; None if there is none."""
     try:
-        return _plain(obj.path_resolve(path))
+        return plain(obj.path_resolve(path))
     except ValueError:
         return None
 

@@ -34,7 +34,7 @@ from ...core import (
     StayNear,
     Task,
 )
-from ...core.arrays import FloatArray, lengths
+from ...core.arrays import FloatArray, Vector3, lengths
 from ...core.character import Sole
 from ...core.messages import Joined, Message
 from ...core.model.rotation import (
@@ -97,8 +97,6 @@ turn a radian away from their preferred pose [1]."""
 
 FOLLOW_SOFTNESS_ANGLE: Final = 0.15
 """The same of its orientation [rad]: so little that knees bend before the trunk leans far."""
-
-Vector3 = tuple[float, float, float]
 
 Errors = tuple[FloatArray | None, FloatArray | None]
 """Distances (F,) [m] and angles (F,) [rad], or None where a kind has no such error."""

@@ -11,7 +11,6 @@ from bpy import props
 
 from ...core.errors import check_known
 
-Vector3 = tuple[float, float, float]
 Flags3 = tuple[bool, bool, bool]
 
 OVERRIDE: Final[set[Any]] = {'LIBRARY_OVERRIDABLE'}

@@ -11,8 +11,10 @@ from math import pi, radians
 from typing import TYPE_CHECKING, Any, Final
 
 import bpy
+import numpy as np
 from bpy.types import Action, Object, PropertyGroup
 
+from ...core.arrays import Vector3
 from ...core.character.roles import Role, Side
 from ...core.errors import IKError
 from ...core.messages import Message
@@ -22,7 +24,6 @@ from ..kinds.kinds import KINDS
 from .declared import (
     Declared,
     Flags3,
-    Vector3,
     angle,
     angles,
     axes,
@@ -307,8 +308,9 @@ def _may_be_target(owner: "POISE_PG_effector | POISE_PG_target", candidate: Obje
 
 
 def plain(value: Any) -> Any:
-    """Copy the value of a property, as JSON can hold it."""
-    return value if isinstance(value, (str, bool, int, float)) else list(value)
+    """Copy the value of a property, as JSON can hold it; the numbers of a vector or matrix in a row."""
+    several = hasattr(value, "__len__") and not isinstance(value, str)
+    return np.ravel(value).tolist() if several else value
 
 
 def _is_enabled(effector: "POISE_PG_effector") -> bool:
