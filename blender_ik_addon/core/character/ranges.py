@@ -232,28 +232,36 @@ ANIMALS: Final[Mapping[Body, AnimalRanges]] = {
 
 
 @dataclass(frozen=True)
-class JointDefaults:
-    """What is assumed of one joint."""
+class JointLimits:
+    """Limits, stiffness and preferred angles of one joint."""
 
-    joint: int
-    """Index in the skeleton."""
-    order: int
-    """Euler order, an index into `EULER_ORDERS`, in which the angles below are meant."""
     lower: FloatArray
-    """Lower limits, (3,) [rad]; -inf where there is none."""
+    """(3,) [rad], -inf where there is no limit."""
     upper: FloatArray
-    """Upper limits, (3,) [rad]; inf where there is none."""
+    """(3,) [rad], inf where there is no limit."""
     stiffness: FloatArray
     """(3,) in [0, 1)."""
     preferred: FloatArray
-    """Angles of a natural pose, (3,) [rad]."""
+    """(3,) [rad]."""
+    order: int | None
+    """Euler order, an index into `EULER_ORDERS`, in which these are meant; None where any will do, because
+    nothing is limited."""
+
+    def __post_init__(self) -> None:
+        freeze(self, "lower", "upper", "stiffness", "preferred")
+
+
+@dataclass(frozen=True)
+class JointDefaults(JointLimits):
+    """What is assumed of one joint; preferred are angles of a natural pose."""
+
+    order: int
+    joint: int
+    """Index in the skeleton."""
     is_hinge: bool
     """Whether it is an elbow or a knee, or a joint of a finger or a toe."""
     why: str
     """Where it comes from, for people."""
-
-    def __post_init__(self) -> None:
-        freeze(self, "lower", "upper", "stiffness", "preferred")
 
 
 def joint_defaults(
@@ -500,7 +508,7 @@ class _Maker:
         if not self._human:
             why = Message("animal: {role}", role=made.role)
         angles = np.clip(angles, lower, upper)
-        return JointDefaults(made.index, order, lower, upper, resists, angles, hinge is not None, why)
+        return JointDefaults(lower, upper, resists, angles, order, made.index, hinge is not None, why)
 
 
 def _swing(made: _Joint, direction: FloatArray) -> Movement | None:

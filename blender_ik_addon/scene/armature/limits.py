@@ -18,8 +18,9 @@ import numpy as np
 from bpy.types import Constraint, Object, PoseBone
 
 from ...core.amounts import number_of_bones
-from ...core.arrays import BoolArray, FloatArray, freeze
+from ...core.arrays import BoolArray, FloatArray
 from ...core.character.limit_boxes import COMFORTABLE
+from ...core.character.ranges import JointLimits
 from ...core.errors import IKError
 from ...core.messages import Message, both, in_a_row, sentences
 from ...core.model.rotation import EULER_ORDERS, order_index
@@ -46,26 +47,13 @@ LIKED: Final = ("XYZ", "ZYX", "YZX", "YXZ", "XZY", "ZXY")
 
 
 @dataclass(frozen=True)
-class BoneLimits:
-    """Limits, stiffness and preferred angles of one bone, as plain data."""
+class BoneLimits(JointLimits):
+    """What an entry says of one bone, as plain data."""
 
-    lower: FloatArray
-    """(3,) [rad], -inf where there is no limit."""
-    upper: FloatArray
-    """(3,) [rad], inf where there is no limit."""
-    stiffness: FloatArray
-    """(3,) in [0, 1)."""
-    preferred: FloatArray
-    """(3,) [rad]."""
-    order: int | None
-    """Euler order of the limits; None where any will do, because nothing is limited."""
     is_held: bool = False
     """Whether the bone is not solved."""
     may_move: bool = False
     """Whether its location may change although it has a parent."""
-
-    def __post_init__(self) -> None:
-        freeze(self, "lower", "upper", "stiffness", "preferred")
 
     @property
     def limited(self) -> BoolArray:
