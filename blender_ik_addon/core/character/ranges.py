@@ -42,11 +42,11 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, freeze
+from ..arrays import BoolArray, FloatArray
 from ..errors import IKError
 from ..messages import Message
 from ..model.rotation import EULER_ORDERS
-from ..model.skeleton import Skeleton
+from ..model.skeleton import JointLimits, Skeleton
 from .anatomy import anatomical_joints
 from .digits import Digit, digits
 from .limit_boxes import SLACK, SNAP, Movement, best_box, middle_of, moves_about, path_angles, snapped
@@ -229,26 +229,6 @@ ANIMALS: Final[Mapping[Body, AnimalRanges]] = {
 
 
 # Defaults
-
-
-@dataclass(frozen=True)
-class JointLimits:
-    """Limits, stiffness and preferred angles of one joint."""
-
-    lower: FloatArray
-    """(3,) [rad], -inf where there is no limit."""
-    upper: FloatArray
-    """(3,) [rad], inf where there is no limit."""
-    stiffness: FloatArray
-    """(3,) in [0, 1)."""
-    preferred: FloatArray
-    """(3,) [rad]."""
-    order: int | None
-    """Euler order, an index into `EULER_ORDERS`, in which these are meant; None where any will do, because
-    nothing is limited."""
-
-    def __post_init__(self) -> None:
-        freeze(self, "lower", "upper", "stiffness", "preferred")
 
 
 @dataclass(frozen=True)

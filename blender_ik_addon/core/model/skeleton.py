@@ -54,6 +54,26 @@ WINDING: Final = 4.0 * np.pi
 """Largest limit of an angle [rad] that `Skeleton.build` takes, two turns: larger numbers are degrees."""
 
 
+@dataclass(frozen=True)
+class JointLimits:
+    """Limits, stiffness and preferred angles of one joint."""
+
+    lower: FloatArray
+    """(3,) [rad], -inf where there is no limit."""
+    upper: FloatArray
+    """(3,) [rad], inf where there is no limit."""
+    stiffness: FloatArray
+    """(3,) in [0, 1)."""
+    preferred: FloatArray
+    """(3,) [rad]."""
+    order: int | None
+    """Euler order, an index into `EULER_ORDERS`, in which these are meant; None where any will do, because
+    nothing is limited."""
+
+    def __post_init__(self) -> None:
+        freeze(self, "lower", "upper", "stiffness", "preferred")
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Skeleton:
     """A tree (or forest) of joints. Build it with `Skeleton.build`, which fills in what is not given."""

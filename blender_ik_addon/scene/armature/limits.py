@@ -20,10 +20,10 @@ from bpy.types import Constraint, Object, PoseBone
 from ...core.amounts import number_of_bones
 from ...core.arrays import BoolArray, FloatArray
 from ...core.character.limit_boxes import COMFORTABLE
-from ...core.character.ranges import JointLimits
 from ...core.errors import IKError
 from ...core.messages import Message, both, in_a_row, sentences
 from ...core.model.rotation import EULER_ORDERS, order_index
+from ...core.model.skeleton import JointLimits
 from ..properties.naming import note_name, pose_bone
 from ..properties.overrides import remove_entries
 from ..properties.settings import STIFFEST, POISE_PG_joint, check_editable, settings_of
