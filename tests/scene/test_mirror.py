@@ -14,6 +14,7 @@ from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature import limits
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.role_table import pairs, read_character
+from blender_ik_addon.scene.effectors.effectors import present_state
 from blender_ik_addon.scene.effectors.transforms import world_matrix
 
 from . import builders
@@ -132,6 +133,32 @@ def test_mirrored_targets_ask_for_the_mirrored_pose(armature: Any):
     np.testing.assert_allclose(effectors["hand.R"].target.location, (-0.4, -0.35, 1.3), atol=1e-6)
     errors = [error for error in report.effectors if error.position is not None]
     assert max(error.position or 0.0 for error in errors) < 1e-3
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_what_is_pinned_or_follows_does_so_on_the_other_side(armature: Any, live: bool):
+    posing.setup_character(armature)
+    effectors: Any = armature.poise.effectors
+    armature.poise.live = live
+    effectors["hand.L"].target.location = (0.4, -0.35, 1.3)
+    effectors["foot.R"].target.location.y -= 0.15  # is to be reached from now on
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).reached
+
+    def states() -> dict[str, str]:
+        return {entry.name: present_state(armature, entry) for entry in effectors}
+
+    before, places = states(), posed(armature)
+    assert {"PIN", "REACH", "FOLLOW"} == set(before.values()) and before["foot.L"] != before["foot.R"]
+    posing.mirror(armature)
+    assert states() == {bpy.utils.flip_name(name): state for name, state in before.items()}
+    assert posing.solve_pose(armature).reached
+    now = posed(armature)
+    for side in "LR":  # the feet are where the mirror has put them, the pinned one too
+        there = MIRROR @ places[bpy.utils.flip_name(f"foot.{side}")][:3, 3]
+        np.testing.assert_allclose(now[f"foot.{side}"][:3, 3], there, atol=1e-5)
+    posing.mirror(armature)
+    assert states() == before
 
 
 def test_limits_go_to_the_axes_of_the_other_side():

@@ -53,8 +53,8 @@ from ..armature.limits import joint_entries, limits_of, store_limits, turned_lim
 from ..armature.poses import note_posed
 from ..armature.role_table import Symmetry
 from ..armature.rotation_modes import rotation_of, rotations_in, set_rotation
-from ..effectors.effectors import check_present, label_of, target_of
-from ..effectors.entries import add_effector
+from ..effectors.effectors import check_present, label_of, present_state, target_of
+from ..effectors.entries import add_effector, hold
 from ..effectors.transforms import (
     depth,
     put,
@@ -63,7 +63,8 @@ from ..effectors.transforms import (
     world_matrix,
 )
 from ..kinds.frame_data import orthogonal
-from ..kinds.kinds import AXES
+from ..kinds.kinds import AXES, KINDS
+from ..live.following import held
 from ..properties.settings import (
     FURTHER_BONES,
     SIDELESS,
@@ -147,10 +148,14 @@ def mirror(
     check_known("Direction", direction, DIRECTIONS)
     body = Symmetry.read(armature_object, direction)
     notes: list[str] = []
-    changed = _mirror_settings(armature_object, body, notes) if settings else ()
-    moved = _mirror_targets(armature_object, body, notes) if targets else ()
-    limited = _mirror_limits(armature_object, body, notes) if limits else ()
-    posed = _mirror_pose(armature_object, body) if pose else ()
+    states = [present_state(armature_object, entry) for entry in settings_of(armature_object).effectors]
+    with held(armature_object):  # live mode would follow targets whose bones are not mirrored yet
+        changed = _mirror_settings(armature_object, body, notes) if settings else ()
+        moved = _mirror_targets(armature_object, body, notes) if targets else ()
+        limited = _mirror_limits(armature_object, body, notes) if limits else ()
+        posed = _mirror_pose(armature_object, body) if pose else ()
+        if targets and pose:
+            _mirror_states(armature_object, body, states, settings=settings)
     note_posed(armature_object)
     return MirrorReport(changed, moved, limited, posed, tuple(dict.fromkeys(notes)))
 
@@ -214,6 +219,26 @@ def _mirror_settings(armature_object: Object, body: Symmetry, notes: list[str]) 
         turn = body.turn(entries[wanted[index][0]].bone) if name == "point" else np.eye(count)
         write_keys_of(armature_object, paths[0], own.affine(turn, np.zeros(count))[0])
     return tuple(entries[index].name for index in wanted)
+
+
+def _mirror_states(armature_object: Object, body: Symmetry, states: Sequence[str], *, settings: bool) -> None:
+    """Let what was pinned or followed do so from the mirrored pose: a moved target is to be reached else.
+
+    Args:
+        states: Those before, of each effector that was there.
+        settings: Whether states go to the other side; otherwise each effector has its own again.
+    """
+    bpy.context.view_layer.update()
+    entries = settings_of(armature_object).effectors
+    for index, counterpart in _counterparts(armature_object, body).items():
+        if counterpart is None or entries[index].bone not in body.sources:
+            continue
+        row = index if settings else counterpart
+        entry, state = entries[counterpart], states[row] if row < len(states) else 'REACH'
+        if state in {'PIN', 'FOLLOW'} and KINDS[entry.kind].pinnable:
+            hold(armature_object, entry, state)
+        elif settings and state == 'REACH':
+            entry.state = state
 
 
 def _mirrored_settings(entry: POISE_PG_effector, body: Symmetry) -> dict[str, Any]:
