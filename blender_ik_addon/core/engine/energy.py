@@ -46,7 +46,7 @@ from ..problem.system import System
 
 LAST_STRENGTH: Final = 1e4
 """σ of the last level [1]: a force that moves a joint by far more than a turn."""
-STRENGTH_RATIO: Final = 3e2
+STRENGTH_RATIO: Final = 2e2
 """σ of a level by that of the next one [1]."""
 ROUNDING_OFF: Final = 1e-6
 """Least δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""

@@ -35,7 +35,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
 from ..model.mechanism import PosedMechanism
 from .coupling import Band, BandFactors, Coupling, Part
-from .energy import Energy, Model, State, least_diagonal
+from .energy import MET, Energy, Model, State, least_diagonal
 
 DAMPING: Final = (1e-3, 1e-9)
 """μ at the start and least [1]."""
@@ -70,7 +70,8 @@ class Minimum:
     state: State
     """State of the N frames."""
     energies: FloatArray
-    """Energy of each group with the full penalty weights, terms over time included, (G,)."""
+    """Energy of each group with the full penalty weights, without levels that are met, terms over time
+    included, (G,)."""
     iterations: IntArray
     """(G,)."""
     settled: BoolArray
@@ -240,7 +241,10 @@ class Descent(Iterator[None]):
     def _end(self) -> Minimum:
         """Result for the present state."""
         self._move(np.arange(len(self._values)))
-        energies = self.merit(self._state, self._whole.strengths).sum(1)
+        pulls = self._whole.pulls(self._state.squares, self._whole.strengths)
+        # Of a level that is met only rounding is left, which its strength would make much of.
+        pulls[self._whole.norms(self._state.squares) <= MET] = 0.0
+        energies = self.with_time(pulls.sum(axis=1) + self._state.posture, self._state.away).sum(1)
         settled = self._ahead <= self._precision
         if self._coupling is not None:
             settled = np.array([settled.all()])

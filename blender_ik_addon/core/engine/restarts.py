@@ -26,7 +26,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
-from .energy import MET, ROUNDING_OFF, Energy, State
+from .energy import ROUNDING_OFF, Energy, State
 from .kernel import ROUGH, Descent, Minimum, Plan
 
 SEED: Final = 1
@@ -217,12 +217,9 @@ def _finished(
 def _margin(energy: Energy, found: Minimum) -> FloatArray:
     """Energy by which another pose must be lower than the minimum found to replace it, (N,)."""
     state = found.state
-    # A level that is met pulls by how exactly it is met, which is rounding.
-    met = energy.norms(state.squares) <= MET
-    rounding = np.where(met, energy.pulls(state.squares, energy.strengths), 0.0)
     last = energy.strengths[:, -1:]
     missed = energy.pulls(state.squares, last) + last * ROUNDING_OFF
-    return LOWER * (missed.sum(axis=1) + state.posture) + rounding.sum(axis=1)
+    return LOWER * (missed.sum(axis=1) + state.posture)
 
 
 def _rows(energy: Energy, found: Minimum, rows: IntArray) -> Minimum:
