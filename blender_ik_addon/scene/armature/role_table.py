@@ -162,6 +162,24 @@ class Symmetry:
         """Vectors of a bone as vectors of its counterpart, (3, 3), a reflection: R'ᵀ S R."""
         return self.rest(self.other[bone]).T @ self.reflection @ self.rest(bone)
 
+    @property
+    def plane(self) -> FloatArray:
+        """The reflection of places in armature space, (4, 4)."""
+        plane = np.eye(4)
+        plane[:3, :3] = self.reflection
+        plane[:3, 3] = self.origin - self.reflection @ self.origin
+        return plane
+
+    def after(self, bone: str) -> FloatArray:
+        """What follows a reflected rotation to be one of the counterpart, (3, 3): Rᵀ S R'."""
+        return self.rest(bone).T @ self.reflection @ self.rest(self.other[bone])
+
+    def image(self, bone: str, armature_from_bone: FloatArray) -> FloatArray:
+        """Where the counterpart of a bone is that is somewhere, (4, 4): S M Rᵀ S R'."""
+        image = self.plane @ armature_from_bone
+        image[:3, :3] = image[:3, :3] @ self.after(bone)
+        return image
+
 
 def pairs(skeleton: Skeleton, character: Character) -> dict[str, str]:
     """Return the counterpart of every bone, by name, else by role; bones without one are their own."""

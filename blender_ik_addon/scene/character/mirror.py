@@ -53,17 +53,18 @@ from ..armature.limits import joint_entries, limits_of, store_limits, turned_lim
 from ..armature.poses import note_posed
 from ..armature.role_table import Symmetry
 from ..armature.rotation_modes import rotation_of, rotations_in, set_rotation
-from ..effectors.effectors import check_present, label_of, present_state, target_of
+from ..effectors.effectors import check_present, label_of, read_effectors, target_of
 from ..effectors.entries import add_effector, hold
 from ..effectors.transforms import (
     depth,
+    note_place,
     put,
     rides,
     world_from_basis,
     world_matrix,
 )
 from ..kinds.frame_data import orthogonal
-from ..kinds.kinds import AXES, KINDS
+from ..kinds.kinds import AXES, KINDS, Effector
 from ..live.following import held
 from ..properties.settings import (
     FURTHER_BONES,
@@ -73,6 +74,7 @@ from ..properties.settings import (
     plain,
     settings_of,
 )
+from ..rig.noted import end_solve, held_from_now
 
 DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
 
@@ -148,15 +150,18 @@ def mirror(
     check_known("Direction", direction, DIRECTIONS)
     body = Symmetry.read(armature_object, direction)
     notes: list[str] = []
-    states = [present_state(armature_object, entry) for entry in settings_of(armature_object).effectors]
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    has_effectors = any(entry.enabled for entry in settings_of(armature_object).effectors)
+    effectors = read_effectors(armature_object, drawing=True) if has_effectors else ()
+    before = held_from_now(armature_object, effectors, depsgraph)
     with held(armature_object):  # live mode would follow targets whose bones are not mirrored yet
         changed = _mirror_settings(armature_object, body, notes) if settings else ()
         moved = _mirror_targets(armature_object, body, notes) if targets else ()
         limited = _mirror_limits(armature_object, body, notes) if limits else ()
         posed = _mirror_pose(armature_object, body) if pose else ()
-        if targets and pose:
-            _mirror_states(armature_object, body, states, settings=settings)
-    note_posed(armature_object)
+        note_posed(armature_object)
+        if before and targets and pose:
+            _mirror_states(armature_object, body, before, settings=settings)
     return MirrorReport(changed, moved, limited, posed, tuple(dict.fromkeys(notes)))
 
 
@@ -221,24 +226,41 @@ def _mirror_settings(armature_object: Object, body: Symmetry, notes: list[str]) 
     return tuple(entries[index].name for index in wanted)
 
 
-def _mirror_states(armature_object: Object, body: Symmetry, states: Sequence[str], *, settings: bool) -> None:
-    """Let what was pinned or followed do so from the mirrored pose: a moved target is to be reached else.
+def _mirror_states(
+    armature_object: Object, body: Symmetry, before: Sequence[Effector], *, settings: bool
+) -> None:
+    """Let what was pinned or followed do so on the other side: a moved target is to be reached else.
 
     Args:
-        states: Those before, of each effector that was there.
+        before: The effectors as they were, with the places where they held their bones.
         settings: Whether states go to the other side; otherwise each effector has its own again.
     """
-    bpy.context.view_layer.update()
-    entries = settings_of(armature_object).effectors
+    entries, known = settings_of(armature_object).effectors, {effector.index: effector for effector in before}
+    wanted: list[tuple[int, str, tuple[float, ...] | None]] = []
     for index, counterpart in _counterparts(armature_object, body).items():
-        if counterpart is None or entries[index].bone not in body.sources:
+        source = known.get(index)
+        if counterpart is None or source is None or source.bone not in body.sources:
             continue
-        row = index if settings else counterpart
-        entry, state = entries[counterpart], states[row] if row < len(states) else 'REACH'
-        if state in {'PIN', 'FOLLOW'} and KINDS[entry.kind].pinnable:
+        state = source.state if settings else known[counterpart].state if counterpart in known else 'REACH'
+        pin = None if source.pin is None else np.array(source.pin).reshape(4, 4)
+        image = None if pin is None else tuple(body.image(source.bone, pin).ravel().tolist())
+        wanted.append((counterpart, state, image))
+    bpy.context.view_layer.update()
+    for index, state, pin in wanted:
+        entry = entries[index]
+        if state not in {'PIN', 'FOLLOW'} or not KINDS[entry.kind].pinnable:
+            entry.state = state if settings else entry.state
+        elif pin is None:
             hold(armature_object, entry, state)
-        elif settings and state == 'REACH':
-            entry.state = state
+        else:
+            entry.state, entry.pin_matrix = state, pin
+            if target_of(entry) is not None:
+                note_place(entry)
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    posed: Any = armature_object.evaluated_get(depsgraph)
+    bones = np.array([bone.matrix for bone in posed.pose.bones])
+    effectors = read_effectors(armature_object, drawing=True)
+    end_solve(armature_object, effectors, depsgraph, bones, posed.pose.bones.keys())
 
 
 def _mirrored_settings(entry: POISE_PG_effector, body: Symmetry) -> dict[str, Any]:
@@ -489,11 +511,9 @@ class Image:
                     "number. Look at its drivers, constraints and scale, and those of its parents",
                     name=obj.name,
                 )
-        world, reflection = np.array(armature_object.matrix_world), np.eye(4)
-        reflection[:3, :3] = body.reflection
-        reflection[:3, 3] = body.origin - body.reflection @ body.origin
-        mirror = world @ reflection @ np.linalg.inv(world)
-        after = body.rest(bone).T @ body.reflection @ body.rest(body.other[bone])
+        world = np.array(armature_object.matrix_world)
+        mirror = world @ body.plane @ np.linalg.inv(world)
+        after = body.after(bone)
         keys = {path: PropertyKeys.read(source, path) for path in CHANNELS}
         return cls(source, target, mirror, after, world_from_basis(source), world_matrix(source), keys)
 
