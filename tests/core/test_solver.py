@@ -482,17 +482,6 @@ def test_lower_levels_change_no_higher_error(higher: str, lower: str, limit: flo
         assert np.linalg.norm(found[own]) == pytest.approx(np.linalg.norm(alone[own]), abs=STRICT)
 
 
-@pytest.mark.parametrize("bones", [2, 3, 5])
-def test_a_limb_that_must_be_all_but_straight_is_straight_whatever_is_asked_below(bones: int) -> None:
-    """What draws a straight limb away has a lever of some thousandths of its length: no task is harder."""
-    skeleton = builders.chain(bones + 1)
-    bent = Pose.rest(skeleton).channels.copy()
-    bent[:, 3] = 0.8
-    straight = reach(f"joint.{bones}", [0.0, 0.6 * bones * 0.99999, 0.8 * bones * 0.99999])
-    solution = solve(Problem(skeleton, (straight, StayNear(channels=bent, priority=1))), Pose.rest(skeleton))
-    assert solution.reached and solution.errors[0].error < 1e-5 * bones
-
-
 def test_within_a_level_weights_decide() -> None:
     skeleton = Skeleton.build(["body"], [None], offsets=np.zeros((1, 3)), free=[True] * 3 + [False] * 3)
     first, second = reach(0, [1, 0, 0], weight=2.0), reach(0, [0, 1, 0], weight=1.0)

@@ -46,7 +46,7 @@ from ..problem.system import System
 
 LAST_STRENGTH: Final = 1e4
 """σ of the last level [1]: a force that moves a joint by far more than a turn."""
-STRENGTH_RATIO: Final = 2e2
+STRENGTH_RATIO: Final = 1e2
 """σ of a level by that of the next one [1]."""
 ROUNDING_OFF: Final = 1e-6
 """Least δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
@@ -327,19 +327,17 @@ class Energy:
         jacobian = self.system.jacobian(state.posed) * self._jacobian_scale
         norms, r = self.norms(state.squares), state.residual
         towards = self.unturned(state.away)
-        pulling = self._of_rows(self.strengths / norms) * r
-        gradient = self.stiffness * towards + (pulling[:, None, :] @ jacobian)[:, 0]
+        posture = self.stiffness * towards
         if beside is not None:
-            gradient += beside
+            posture += beside
             towards = towards + beside / self.stiffness
-        resting = self._pressed(state.values, gradient)
+        resting = self._pressed(state.values, posture + self._pulled(jacobian, r, self.strengths / norms))
         forces, sizes, given = self._forces(jacobian, r, norms, towards, resting, damping)
         met = norms <= MET
         pulls = np.where(met | ~self.exact, sizes, self.strengths)
         withstood = np.maximum.accumulate(pulls[:, ::-1], axis=1)[:, ::-1]
         strengths = np.where(met, np.minimum(self.strengths, ENOUGH * (withstood + 1.0)), self.strengths)
-        spared = self._of_rows((self.strengths - strengths) / norms)
-        gradient -= ((spared * r)[:, None, :] @ jacobian)[:, 0]
+        gradient = posture + self._pulled(jacobian, r, strengths / norms)
         row_weights = self._of_rows(strengths / given)
         by_norm = r / self._of_rows(2.0 * norms * given)
         # What stands between Jᵀ and J, (N, m, m).
@@ -351,6 +349,10 @@ class Energy:
         hessian = jacobian.swapaxes(1, 2) @ (of_rows @ jacobian)
         hessian += curved
         return Model(jacobian, gradient, hessian, curved, row_weights, strengths)
+
+    def _pulled(self, jacobian: FloatArray, residual: FloatArray, weights: FloatArray) -> FloatArray:
+        """Gradient (N, nv) by penalties with a weight of each residual, (N, K)."""
+        return ((self._of_rows(weights) * residual)[:, None, :] @ jacobian)[:, 0]
 
     def _of_rows(self, of_penalties: FloatArray) -> FloatArray:
         """(N, K) -> (N, m)."""
