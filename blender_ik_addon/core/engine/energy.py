@@ -315,7 +315,11 @@ class Energy:
         return away - self._whole * np.rint(away / self.turn)
 
     def model(
-        self, state: State, damping: FloatArray | float = 0.0, beside: FloatArray | None = None
+        self,
+        state: State,
+        damping: FloatArray | float = 0.0,
+        beside: FloatArray | None = None,
+        held: BoolArray | bool = False,
     ) -> Model:
         """The energy about a state.
 
@@ -323,6 +327,7 @@ class Energy:
             state: Where.
             damping: μ of the step that the model is for, (N,).
             beside: Gradient that other terms add to it, (N, nv).
+            held: Which channels the last step has left on a limit, (N, nv).
         """
         jacobian = self.system.jacobian(state.posed) * self._jacobian_scale
         norms, r = self.norms(state.squares), state.residual
@@ -331,13 +336,19 @@ class Energy:
         if beside is not None:
             posture += beside
             towards = towards + beside / self.stiffness
-        resting = self._pressed(state.values, posture + self._pulled(jacobian, r, self.strengths / norms))
-        forces, sizes, given = self._forces(jacobian, r, norms, towards, resting, damping)
-        met = norms <= MET
-        pulls = np.where(met | ~self.exact, sizes, self.strengths)
-        withstood = np.maximum.accumulate(pulls[:, ::-1], axis=1)[:, ::-1]
-        strengths = np.where(met, np.minimum(self.strengths, ENOUGH * (withstood + 1.0)), self.strengths)
-        gradient = posture + self._pulled(jacobian, r, strengths / norms)
+        low, high = state.values <= self.lower, state.values >= self.upper
+        met, resting = norms <= MET, (low | high) & held
+        # Which channels rest on limits follows from the forces, and these from which do.
+        while True:
+            forces, sizes, given = self._forces(jacobian, r, norms, towards, resting, damping)
+            pulls = np.where(met | ~self.exact, sizes, self.strengths)
+            withstood = np.maximum.accumulate(pulls[:, ::-1], axis=1)[:, ::-1]
+            strengths = np.where(met, np.minimum(self.strengths, ENOUGH * (withstood + 1.0)), self.strengths)
+            gradient = posture + self._pulled(jacobian, r, strengths / norms)
+            pressed = resting | (low & (gradient > 0.0)) | (high & (gradient < 0.0))
+            if (pressed == resting).all():
+                break
+            resting = pressed
         row_weights = self._of_rows(strengths / given)
         by_norm = r / self._of_rows(2.0 * norms * given)
         # What stands between Jᵀ and J, (N, m, m).
@@ -357,10 +368,6 @@ class Energy:
     def _of_rows(self, of_penalties: FloatArray) -> FloatArray:
         """(N, K) -> (N, m)."""
         return of_penalties.take(self.penalty_of_row, axis=1)
-
-    def _pressed(self, values: FloatArray, gradient: FloatArray) -> BoolArray:
-        """Channels on a limit against which the energy presses them, (N, nv)."""
-        return ((values <= self.lower) & (gradient > 0.0)) | ((values >= self.upper) & (gradient < 0.0))
 
     def _forces(
         self,

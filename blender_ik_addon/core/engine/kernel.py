@@ -169,7 +169,7 @@ class Descent(Iterator[None]):
         if tied is not None:
             # What the terms over time pull with, for a frame whose own energy has the weight 1.
             beside = tied.times(here.away) / tied.shares[:, None] * self.energy.stiffness
-        outcome = _Step(self, self.energy.model(here, self.damping, beside)).attempt()
+        outcome = _Step(self, self.energy.model(here, self.damping, beside, self.held)).attempt()
         groups = moving if tied is None else np.zeros(1, dtype=np.int64)
         precision = self._precision[groups]
         farthest = self.by_group(outcome.sizes).max(axis=1)
