@@ -482,6 +482,22 @@ def test_lower_levels_change_no_higher_error(higher: str, lower: str, limit: flo
         assert np.linalg.norm(found[own]) == pytest.approx(np.linalg.norm(alone[own]), abs=STRICT)
 
 
+@pytest.mark.parametrize("seed", [372, 391, 466, 571, 614, 682])
+def test_limbs_on_limits_that_reach_for_what_they_cannot_meet_come_to_rest(seed: int) -> None:
+    """They rest in a third of the iterations that there are, and do not move when they are solved again."""
+    rng, skeleton = np.random.default_rng(seed), body(limit=0.5)
+    rest = forward_kinematics(skeleton, Pose.rest(skeleton))
+    tasks = [
+        reach(joint, rest.point(joint) + 0.5 * rng.normal(size=3), priority=int(rng.integers(0, 3)))
+        for joint in HANDS_AND_FEET
+    ]
+    problem = Problem(skeleton, tasks)
+    first = solve(problem, Pose.rest(skeleton), restarts=0)
+    assert first.status is Status.SETTLED
+    again = solve(problem, first.pose, restarts=0)
+    assert_array_equal(again.pose.channels, first.pose.channels)
+
+
 def test_within_a_level_weights_decide() -> None:
     skeleton = Skeleton.build(["body"], [None], offsets=np.zeros((1, 3)), free=[True] * 3 + [False] * 3)
     first, second = reach(0, [1, 0, 0], weight=2.0), reach(0, [0, 1, 0], weight=1.0)
