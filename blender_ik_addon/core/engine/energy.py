@@ -327,7 +327,7 @@ class Energy:
             state: Where.
             damping: μ of the step that the model is for, (N,).
             beside: Gradient that other terms add to it, (N, nv).
-            held: Which channels the last step has left on a limit, (N, nv).
+            held: Which channels the last step has left on a limit, (N, nv); False for none.
         """
         jacobian = self.system.jacobian(state.posed) * self._jacobian_scale
         norms, r = self.norms(state.squares), state.residual

@@ -40,8 +40,7 @@ MOVING: Final = Strengths(7.0, 3.0)
 """Strengths of the levels while targets move: firmer ones snap limbs straight where a target goes out of
 reach, and lead to minima from which there is no way back."""
 STEPS: Final = 8
-"""Most iterations for the goal, for the body, and of a solve while it rests, in an update: a window can wait
-for."""
+"""Most iterations in an update: for the goal, for the body, and of a solve while targets rest."""
 MOVING_TURN: Final = 0.1
 """Largest change of an angle in an update while targets move [rad], 6 degrees, unless the body would miss
 targets because of it."""
