@@ -291,6 +291,8 @@ def test_no_limb_snaps_where_a_target_goes_out_of_reach() -> None:
     steps = np.abs(np.diff(solution.pose.channels, axis=0)).max(axis=(1, 2))
     border = int((least > 0.0).argmax()) - 1
     assert steps[border] < 1.5 * np.r_[steps[border - 2 : border], steps[border + 1 : border + 3]].max()
+    # It slows down from the first frame on in which it cannot follow.
+    assert (np.diff(steps[border - 1 : border + 4]) < 0.0).all()
     # Only what is missed in any case gives way, by less than the target moves on in a frame.
     missed = solution.errors[:, 1]
     assert (missed[least == 0.0] < 1e-4).all()
@@ -349,6 +351,15 @@ def test_it_is_told_how_much_smoothness_adds_to_misses(below: int) -> None:
     assert solution.angular == (False,) * (1 + below)
     assert once_round().reached and not once_round().smoothing.any()
     assert not solve_sequence(problem, poses, smoothness=0.0).smoothing.any()
+
+
+def test_where_a_target_that_is_out_of_reach_rests_it_is_missed_by_no_more_than_in_a_frame_alone() -> None:
+    skeleton, path = chain(JOINTS), np.r_[np.linspace(3.0, 4.4, 9), np.full(20, 4.4)]
+    problem = Problem(skeleton, (follow(path[:, None] * np.array([0.0, 1.0, 0.0])),))
+    motion = solve_sequence(problem, Pose.rest(skeleton, (len(path),)), cyclic=False, restarts=2)
+    alone = solve_each(problem, motion.pose, smoothness=0.0, restarts=2)
+    assert motion.errors[-1, 0] > 0.3
+    assert_allclose(motion.errors[-1], alone.errors[-1], atol=1e-4)
 
 
 def test_a_snap_that_is_no_jump_is_smoothed_too() -> None:

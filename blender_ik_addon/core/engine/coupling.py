@@ -14,7 +14,7 @@ each frame.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -129,6 +129,10 @@ class Coupling:
             self.speeds * most / np.maximum(speeds, most),
             self.accelerations * most / np.maximum(accelerations, most),
         )
+
+    def weighted(self, weights: FloatArray | float) -> Coupling:
+        """A copy in which the frames' own energies have other weights, times (F,) [1]."""
+        return replace(self, shares=self.shares * weights)
 
     def part(self, frames: IntArray, away: FloatArray) -> Part:
         """The terms of some frames (n,), rising, while the others stay at d (F, nv)."""

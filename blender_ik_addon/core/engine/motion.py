@@ -6,14 +6,15 @@ The terms follow from the times of the frames, so every 8th frame is a problem o
 of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
 so on to all frames, where a few iterations are left.
 
-**Strengths.** With the strengths of a single pose a motion would jump for the last hundredth of a millimetre,
-where a limb gets straight or turns about. So levels are weaker here. But terms over time also resist the
-motion of the targets themselves, by a force that is known: T x for targets that move along x. A level that
-its frame can meet alone is strengthened by a multiple of that force, and is met however fast its targets
-move; one that it cannot meet is not, and does not jump; in the frames beside such a one the others are
-strengthened by that force alone. Where targets jump the force has no bound. There the terms over time are
-weakened until it is no more than the strength of a single pose: frames beside a jump would otherwise miss
-their targets to be nearer to it.
+**Strengths.** With the strengths of a single pose a motion would jump for the last hundredth of a
+millimetre, where a limb gets straight or turns about. So levels are weaker here. But terms over time also
+resist the motion of the targets themselves, by a force that is known: T x for targets that move along x. A
+level that its frame can meet alone is strengthened by a multiple of that force, and is met however fast its
+targets move. One that it cannot meet is not, and does not jump. The frame counts less against the terms
+over time then, and so do those beside it, in which the level is strengthened by that force alone: the body
+leans into what is out of reach over more frames, and where it comes to rest it misses by no more. Where
+targets jump the force has no bound. There the terms over time are weakened until it is no more than the
+strength of a single pose: frames beside a jump would otherwise miss their targets to be nearer to it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ SPACINGS: Final = (8, 4, 2)
 LEVER: Final = 300.0
 """Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
 targets by short levers, by the square of 0.06 of the reach."""
+YIELDING: Final = 0.25
+"""Weight of a frame that cannot meet its targets [1], by its root of a frame beside: bodies are drawn towards
+them over twice the time, and do not fold at once where they go out of reach."""
 WINDOW: Final = 96
 """Least number of frames that a window of a long motion adds."""
 OVERLAP: Final = 6.0
@@ -196,12 +200,14 @@ class Motion:
         met, alone = yield from self._alone(energy, values)
         # Soft tasks keep their strength: they are meant to give way.
         firm = met & energy.exact
+        beside = np.pad(met, ((1, 1), (0, 0)), mode="edge")
+        beside = beside[:-2] & beside[2:]  # met in the frames on either side
+        lost, near = (np.logical_or.reduce(energy.exact & ~some, axis=1) for some in (met, beside))
+        coupling = coupling.weighted(YIELDING ** np.where(lost, 1.0, 0.5 * near))
         coupling, asked = _asked(energy, values, firm, coupling)
         # Frames beside one that cannot meet its targets are strengthened by the force alone: with a multiple
         # of it a limb would snap straight there, or bend all at once.
-        beside = np.pad(met, ((1, 1), (0, 0)), mode="edge")
-        lever = np.where(beside[:-2] & beside[2:], LEVER, 1.0)
-        factor = 1.0 + lever / SOFT.last * asked[:, None]
+        factor = 1.0 + np.where(beside, LEVER, 1.0) / SOFT.last * asked[:, None]
         stronger = weak.pulling(weak.strengths * np.where(firm, factor, 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
@@ -236,6 +242,7 @@ class Motion:
     ) -> Plan[FloatArray]:
         """The lowest minimum from given starts, (F, nv) each, the first of which may be `far` from it."""
         alike = energy.with_strengths(replace(SOFT, ratio=1.0))
+        coupling = coupling.weighted(YIELDING)  # it is not known yet which frames can meet their targets
         best: Minimum | None = None
         for number, start in enumerate(starts):
             if any(np.abs(start - other).max(initial=0.0) <= ROUGH for other in starts[:number]):
