@@ -205,10 +205,14 @@ class Motion:
         lost, near = (np.logical_or.reduce(energy.exact & ~some, axis=1) for some in (met, beside))
         coupling = coupling.weighted(YIELDING ** np.where(lost, 1.0, 0.5 * near))
         coupling, asked = _asked(energy, values, firm, coupling)
+        # What is met withstands what is missed below it.
+        missed = np.where(energy.exact & ~met, weak.strengths, 0.0)
+        below = np.maximum.accumulate(missed[:, ::-1], axis=1)[:, ::-1]
         # Frames beside one that cannot meet its targets are strengthened by the force alone: with a multiple
         # of it a limb would snap straight there, or bend all at once.
         factor = 1.0 + np.where(beside, LEVER, 1.0) / SOFT.last * asked[:, None]
-        stronger = weak.pulling(weak.strengths * np.where(firm, factor, 1.0))
+        enough = np.maximum(SOFT.last, SOFT.ratio * below) * factor
+        stronger = weak.pulling(np.where(firm, enough, weak.strengths))
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
 
