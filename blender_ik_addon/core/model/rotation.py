@@ -439,18 +439,6 @@ def quat_from_rotvec(rotvec: npt.ArrayLike) -> FloatArray:
     return np.concatenate([np.cos(half), 0.5 * np.sinc(half / math.pi) * rotvec], axis=-1)
 
 
-def rotvec_from_quat(quat: npt.ArrayLike) -> FloatArray:
-    """Return the rotation vectors (..., 3) [rad], at most pi long, of quaternions (..., 4) of any length."""
-    quat = np.asarray(quat, dtype=np.float64)
-    short = np.where(quat[..., :1] < 0.0, -quat, quat)  # of q and -q the one that turns by at most pi
-    w, vector = short[..., :1], short[..., 1:]
-    sine = _norm(vector)
-    tiny = sine == 0.0  # also where the squares underflow, and 2 atan(v / w) is 2 v / w
-    per_sine: FloatArray = 2.0 * np.arctan2(sine, w) / np.where(tiny, 1.0, sine)
-    np.copyto(per_sine, 2.0 / np.where(tiny & (w != 0.0), w, 1.0), where=tiny)
-    return per_sine * vector
-
-
 def quat_from_axis_angle(axis: npt.ArrayLike, angle: npt.ArrayLike) -> FloatArray:
     """Return the unit quaternions (..., 4) that turn by `angle` (...) [rad] about `axis` (..., 3).
 
@@ -518,8 +506,8 @@ def matrix_from_rotvec(rotvec: npt.ArrayLike) -> FloatArray:
 def rotvec_from_matrix(matrix: npt.ArrayLike) -> FloatArray:
     """Return the rotation vectors (..., 3) [rad], at most pi long, of rotation matrices (..., 3, 3).
 
-    From R - R^T, which is 2 sin(angle) times the axis; turns by more than 120 degrees, whose sine loses the
-    digits of the axis, through quaternions.
+    From R - R^T, which is 2 sin(angle) times the axis; for turns by more than 120 degrees, whose sine loses
+    the digits of the axis, its direction is that of the longest column of R + R^T - 2 cos(angle).
     """
     matrix = np.asarray(matrix, dtype=np.float64)
     flat = matrix.reshape(math.prod(matrix.shape[:-2]), 9)
@@ -528,9 +516,14 @@ def rotvec_from_matrix(matrix: npt.ArrayLike) -> FloatArray:
     # Not by `lengths`: a solve is at its deepest here.
     sine = np.maximum(np.sqrt(np.einsum("nk,nk->n", vector, vector))[:, None], _TINY)
     rotvec = np.arctan2(sine, half_trace - 0.5) / sine * vector
-    far = half_trace[:, 0] < 0.0
-    if far.any():
-        rotvec[far] = rotvec_from_quat(quat_from_matrix(flat[far].reshape(-1, 3, 3)))
+    far = np.flatnonzero(half_trace[:, 0] < 0.0)
+    if len(far):
+        turned = flat[far].reshape(-1, 3, 3)
+        both = turned + turned.swapaxes(1, 2) - 2.0 * (half_trace[far, :, None] - 0.5) * np.eye(3)
+        axis = both[np.arange(len(far)), np.einsum("nkk->nk", both).argmax(axis=1)]
+        axis *= np.where(np.einsum("nk,nk->n", axis, vector[far]) < 0.0, -1.0, 1.0)[:, None]
+        angle = np.arctan2(sine[far], half_trace[far] - 0.5)
+        rotvec[far] = angle * axis / np.sqrt(np.einsum("nk,nk->n", axis, axis))[:, None]
     return rotvec.reshape(matrix.shape[:-1])
 
 
