@@ -137,6 +137,8 @@ class Model:
     """σ_k/z_k of each row, z_k with what the level gives way to, (N, m)."""
     strengths: FloatArray
     """σ_k, of penalties that are met no more than is enough, (N, K)."""
+    resting: BoolArray
+    """Channels that rest on limits, (N, nv)."""
 
 
 class Energy:
@@ -359,7 +361,7 @@ class Energy:
         curved *= self._curvature_scale
         hessian = jacobian.swapaxes(1, 2) @ (of_rows @ jacobian)
         hessian += curved
-        return Model(jacobian, gradient, hessian, curved, row_weights, strengths)
+        return Model(jacobian, gradient, hessian, curved, row_weights, strengths, resting)
 
     def _pulled(self, jacobian: FloatArray, residual: FloatArray, weights: FloatArray) -> FloatArray:
         """Gradient (N, nv) by penalties with a weight of each residual, (N, K)."""

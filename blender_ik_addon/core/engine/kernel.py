@@ -335,8 +335,6 @@ class _Step:
             hessian *= self._tied.shares[:, None, None]
         self._low = (energy.lower - here.values) * energy.weight
         self._high = (energy.upper - here.values) * energy.weight
-        self._pressed = (self._low >= -1e-12) & ((gradient > 0.0) | descent.held)
-        self._pressed |= (self._high <= 1e-12) & ((gradient < 0.0) | descent.held)
         self._gradient, self._hessian = gradient, hessian
         if self._tied is None:
             self._straighten()
@@ -344,14 +342,14 @@ class _Step:
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value, or leave it out."""
-        masked = _mask(self._hessian.copy(), self._pressed)
+        masked = _mask(self._hessian.copy(), self._model.resting)
         bent = _bending_down(_damped(masked, self._descent.damping - FLAT))
         if self._descent.rough:
             self._hessian[bent] -= self._model.curvature[bent]
             return
         for frame in bent:
             self._gradient[frame] += _straighten(
-                self._hessian[frame], masked[frame], self._gradient[frame], ~self._pressed[frame]
+                self._hessian[frame], masked[frame], self._gradient[frame], ~self._model.resting[frame]
             )
 
     def attempt(self) -> _Outcome:
@@ -361,7 +359,7 @@ class _Step:
         while True:
             linear = _Linear(self._hessian, damping, self._tied, energy.stiffness)
             try:
-                change, held = _boxed(linear, self._gradient, low, high, self._pressed)
+                change, held = _boxed(linear, self._gradient, low, high, self._model.resting)
                 break
             except np.linalg.LinAlgError:
                 # Terms over time hold up what bends down in one frame, but not here.
