@@ -32,8 +32,10 @@ from .energy import LAST_STRENGTH, MET, SOFT, Energy
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
 from .restarts import searching
 
-SPACINGS: Final = (8, 4, 2)
-"""Every how many frames are solved, one after the other, before all are."""
+FARTHEST: Final = 8
+"""Every how many frames are solved first; then half as far apart, and so on to all frames."""
+SPACINGS: Final = tuple(FARTHEST >> halvings for halvings in range(FARTHEST.bit_length()))
+"""Every how many frames are solved, one after the other; all at the end."""
 LEVER: Final = 300.0
 """Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
 targets by short levers, by the square of 0.06 of the reach."""
@@ -129,7 +131,7 @@ class Motion:
     def run(self) -> Iterator[float]:
         """Minimise the energy; gives the part done in (0, 1] after each iteration."""
         frames = len(self._times)
-        spacings = [spacing for spacing in SPACINGS if self._far and frames >= 2 * spacing]
+        spacings = [spacing for spacing in SPACINGS[:-1] if self._far and frames >= 2 * spacing]
         # All frames count twice, and so do those farthest apart.
         work = 2.0 + sum(1.0 / spacing for spacing in (*spacings[:1], *spacings))
         done = 0.0
@@ -274,7 +276,7 @@ class Motion:
         # The nearest pose that meets them, not the one that is preferred.
         near, moved = energy.select(frames).preferring(alone[frames]), np.zeros((len(frames), alone.shape[1]))
         done = np.zeros(0, dtype=np.int64)
-        for spacing in (*SPACINGS, 1):
+        for spacing in SPACINGS:
             # Frames go about as far as those beside them.
             rows = np.setdiff1d(np.arange(0, len(frames), spacing), done)
             if len(done):

@@ -38,8 +38,9 @@ LOWER: Final = 1e-3
 the energy to be taken: less is no better pose."""
 NEARBY: Final = 5
 """Iterations in which a body that is next to a minimum comes to rest."""
-COMPARED: Final = (5, 10, 15)
-"""Iterations after which starts are compared: the lower half goes on, and the lowest is taken at the end."""
+COMPARED: Final = 5
+"""Iterations after which starts are compared, three times: the lower half goes on twice, then the lowest is
+taken."""
 AT_ONCE: Final = 256
 """Independent poses in one batch: their matrices take tens of megabytes."""
 
@@ -98,14 +99,14 @@ def _restarted(
         many,
         np.concatenate(starts),
         step_tolerance=ROUGH,
-        max_iterations=min(COMPARED[0], most),
+        max_iterations=min(COMPARED, most),
         max_angle=options.max_angle,
         rough=True,
     )
     yield descent
     kinds = [np.arange(n)[:, None] * count + np.arange(kind, count, 2) for kind in range(2)]  # (n, count/2)
     present = np.concatenate([rows[:, 0] for rows in kinds])
-    for iterations in COMPARED[1:]:
+    for iterations in (2 * COMPARED, 3 * COMPARED):
         kinds = [_lower_half(rows, descent.found.energies) for rows in kinds]
         going = np.concatenate([present, *(rows.ravel() for rows in kinds)])
         descent.go_on(np.unique(going), min(iterations, most))
