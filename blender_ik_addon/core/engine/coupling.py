@@ -3,10 +3,11 @@
 
 With d_f = u_f − p_f the terms over time are
 
-    ½ Σ_f τ²/h_f |d_{f+1} − d_f|² + ½ Σ_f (τ/2)⁴ ... |second differences|²,
+    ½ Σ_f τ²/(h h_f) |d_{f+1} − d_f|² + ½ Σ_f a τ⁴/(h m_f) |v_{f+1} − v_f|²,      v_f = (d_{f+1} − d_f)/h_f,
 
 squared speed and acceleration of the difference from the preferred pose, so that a recording that is its own
-preferred pose stays as it is. As matrices they are T ⊗ S, T a symmetric band of three diagonals on either
+preferred pose stays as it is; h is the median of the steps h_f, m_f the mean of h_f and h_{f+1}, and a
+`ACCELERATION`. As matrices they are T ⊗ S, T a symmetric band of three diagonals on either
 side over the frames and S the diagonal of stiffnesses. So in Newton's system the blocks beside the diagonal
 are diagonal matrices, and a block factorisation [GolubVanLoan §4.3] takes one inverse and two products for
 each frame.
@@ -21,8 +22,8 @@ import numpy as np
 
 from ..arrays import FloatArray, IntArray
 
-ACCELERATION: Final = 0.5
-"""Time of accelerations by that of speeds [1]."""
+ACCELERATION: Final = 0.0625
+"""Weight of squared accelerations by that of squared speeds [1], with times in τ."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Coupling:
             shares = 0.5 * (np.append(steps, middle) + np.insert(steps, 0, middle)) / middle
         speeds = smoothness**2 / (steps * middle)
         mean = 0.5 * (steps[:-1] + steps[1:])
-        return cls._banded(shares, 1.0 / steps, speeds, (ACCELERATION * smoothness) ** 4 / (mean * middle))
+        return cls._banded(shares, 1.0 / steps, speeds, ACCELERATION * smoothness**4 / (mean * middle))
 
     @classmethod
     def _banded(
