@@ -29,6 +29,7 @@ from blender_ik_addon.core import (
     forward_kinematics,
     solve,
 )
+from blender_ik_addon.core.engine.energy import STRENGTH_RATIO
 from blender_ik_addon.core.problem.options import Redundancy
 from blender_ik_addon.core.problem.system import assemble
 from tests.core import builders
@@ -235,9 +236,9 @@ def test_out_of_reach_a_limb_stands_still_when_the_target_does(method: str, limi
 
 @pytest.mark.parametrize(("tolerance", "reached"), [(0.005, False), (0.02, True)])
 def test_reached_is_within_the_tolerance_of_its_kind(tolerance: float, reached: bool) -> None:
-    upper = np.full((1, 6), np.inf)
-    upper[0, 5] = 0.3
-    skeleton = planar(1, upper=upper)
+    bounds = np.full((1, 6), np.inf)
+    bounds[0, 5] = 0.3
+    skeleton = planar(1, lower=-bounds, upper=bounds)  # no way round to the target either
     turned = rotation_about(np.array([0.0, 0.0, 1.0]), 0.31)
     place_task, turn_task = tip_task(1, [0, 1.01, 0]), MatchOrientation(joint=0, target=turned)
     for task, kind, other in ((place_task, "position", "rotation"), (turn_task, "rotation", "position")):
@@ -323,7 +324,7 @@ def test_limits_are_never_violated_not_even_during_the_run(seed: int) -> None:
         assert (values >= lower).all() and (values <= upper).all()  # exactly
 
 
-@pytest.mark.parametrize("most", [1, 4])
+@pytest.mark.parametrize("most", [1, 2])
 def test_when_iterations_run_out_the_best_pose_so_far_is_given(most: int) -> None:
     skeleton = torso()
     tasks = far_and_near(skeleton)
@@ -476,10 +477,11 @@ def test_lower_levels_change_no_higher_error(higher: str, lower: str, limit: flo
     assert solution.status is Status.SETTLED or solution.reached  # conflicting levels come to rest
     alone = errors_alone(higher, limit)
     found = errors(solution, len(alone))
+    # Levels below pull with a part of its strength. A level that is missed gives way by the square of that.
     # Of each level together: who misses how much of it is nearly free where its tasks contradict each other.
     for level in {task.priority for task in HIGHER[higher](skeleton)}:
         own = [task.priority == level for task in HIGHER[higher](skeleton)]
-        assert np.linalg.norm(found[own]) == pytest.approx(np.linalg.norm(alone[own]), abs=STRICT)
+        assert np.linalg.norm(found[own]) == pytest.approx(np.linalg.norm(alone[own]), abs=STRENGTH_RATIO**-2)
 
 
 @pytest.mark.parametrize("seed", [372, 391, 466, 571, 614, 682])

@@ -65,9 +65,12 @@ def test_it_gives_what_solve_gives(preferred: bool) -> None:
         alone = solve(Problem(problem.skeleton, moved), pose, options)
         found = tracker.solve(targets)
         assert found.message == alone.message
-        assert_allclose(found.pose.channels, alone.pose.channels, atol=1e-12)
+        # The tracker stays at the minimum next to the pose, a solve may come to it from elsewhere.
+        assert_allclose(found.pose.channels, alone.pose.channels, atol=options.step_tolerance)
         assert [error.name for error in found.errors] == [error.name for error in alone.errors]
-        assert_allclose([e.error for e in found.errors], [e.error for e in alone.errors], atol=1e-9)
+        assert_allclose(
+            [e.error for e in found.errors], [e.error for e in alone.errors], atol=options.step_tolerance
+        )
         assert tracker.pose is found.pose
         pose = found.pose
 
