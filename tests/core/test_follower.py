@@ -76,8 +76,13 @@ def test_in_reach_it_is_on_all_targets_at_once():
     follower = Follower(problem, start, options())
     for step in range(1, 9):
         found = follower.follow(targets(problem, step * np.array([-0.01, -0.015, 0.01])))
-        assert max(errors(found).values()) < 1e-4
-        assert found.status is Status.REACHED and not found.final
+        assert max(errors(found).values()) < 1e-4 and not found.final
+    for _ in range(MOST_UPDATES):  # it may turn on while it is on its targets
+        if found.status is Status.REACHED:
+            break
+        found = follower.follow(targets(problem, step * np.array([-0.01, -0.015, 0.01])))
+        assert max(errors(found).values()) < 1e-4 and not found.final
+    assert found.status is Status.REACHED
 
 
 @pytest.mark.parametrize("way", [(0.5, -0.1, 0.1), (0.1, -0.4, 0.5)])
@@ -88,13 +93,16 @@ def test_out_of_reach_it_turns_smoothly_while_feet_stand_and_comes_back_onto_its
     follower = Follower(problem, start, options())
     shares = np.linspace(0.0, 1.0, 17)
     missed = []
-    for share in (*shares[1:], *shares[-2::-1]):
+    # How long it takes to come back depends on how fast it turns.
+    for share in (*shares[1:], *shares[-2::-1], *[0.0] * MOST_UPDATES):
         before = follower.pose.channels
         found = follower.follow(targets(problem, share * np.array(way)))
         missed.append(max(errors(found).values()) > 1e-4)
         assert max(errors(found)[foot] for foot in ("foot.L", "foot.R")) < 5e-4
         # A body that is on its targets keeps on them by what turn it takes.
         assert not missed[-1] or np.abs(found.pose.channels - before)[:, 3:].max() <= MOVING_TURN + 1e-9
+        if share == 0.0 and not missed[-1]:
+            break
     assert any(missed) and not missed[0] and not missed[-1]
     found = arrive(follower, targets(problem, np.zeros(3)))
     np.testing.assert_allclose(found.pose.channels, start.channels, atol=1e-3)
@@ -156,8 +164,10 @@ def test_targets_that_move_on_drop_a_solve_that_is_under_way():
 def test_it_goes_back_to_a_pose_that_is_known_and_is_on_its_targets_before():
     problem, start = figure(builders.humanoid)
     follower = Follower(problem, start, options())
-    for share in np.linspace(0.1, 1.0, 10):
-        follower.follow(targets(problem, (0.1 * share, -0.1 * share, 0.3 * share)))
+    for share in (*np.linspace(0.1, 1.0, 10), *[1.0] * MOST_UPDATES):
+        found = follower.follow(targets(problem, (0.1 * share, -0.1 * share, 0.3 * share)))
+        if share == 1.0 and found.settled:
+            break
     home, reached = targets(problem, np.zeros(3)), []
     for _ in range(MOST_UPDATES):
         before = follower.pose.channels
