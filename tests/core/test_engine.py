@@ -231,6 +231,15 @@ def test_a_pause_in_a_fast_motion_is_no_pop() -> None:
     assert pops_of(*turning(angles), BOUND) == ()
 
 
+def test_a_fast_motion_that_rises_and_falls_evenly_is_no_pop() -> None:
+    turns = np.radians(18.0) * np.exp(-(((np.arange(40) - 20.0) / 3.0) ** 2))
+    assert np.abs(np.diff(turns)).max() > 1.5 * BOUND
+    assert pops_of(*turning(np.cumsum(turns)), BOUND) == ()
+    # A flip that takes three frames is one.
+    turns = np.radians(1.0) + np.radians([30.0, 59.0, 30.0]) @ (np.arange(40) == np.array([[17], [18], [19]]))
+    assert {17, 18} & {int(pop.frame) for pop in pops_of(*turning(np.cumsum(turns)), BOUND)}
+
+
 def test_what_a_recording_does_is_no_pop_and_a_pop_on_top_of_it_is_told() -> None:
     steps = np.radians(np.random.default_rng(3).uniform(-20.0, 20.0, 40))  # nothing stands out of these
     recording = np.cumsum(steps)

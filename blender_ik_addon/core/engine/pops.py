@@ -2,8 +2,9 @@
 """Frames at which a joint turns out of proportion, as an animator sees it in the keys.
 
 A pop is a turn of a joint in its parent from one frame to the next that is larger than those beside it. The
-turn changes there by more than a bound and by more than three times the median change of the frames on
-either side.
+turn changes there by more than a bound, by more than three times the median change of the frames on either
+side, and by more than the bound otherwise than in the frames just before and after: a fast motion gets
+faster and slower, but evenly.
 
 As with the terms over time, what counts is the difference from the preferred pose P: with poses R, the turns
 of P_fᵀ R_f from frame to frame. What a recording does itself, that is preferred frame by frame, is no pop,
@@ -86,7 +87,10 @@ def _out_of_proportion(turns: FloatArray, bound: float, more: int) -> BoolArray:
         rounds = np.concatenate([turns[-more:], turns, turns[:more]])
         return _out_of_proportion(rounds, bound, 0)[more:-more]
     found = np.zeros(turns.shape, dtype=np.bool_)
-    changes = np.abs(np.diff(turns, axis=0))  # (F - 2, J)
+    signed = np.diff(turns, axis=0)
+    changes = np.abs(signed)  # (F - 2, J)
+    beside = np.pad(signed, ((1, 1), (0, 0)))
+    uneven = np.abs(signed - 0.5 * (beside[:-2] + beside[2:])) > bound
     for frame in np.flatnonzero((changes > bound).any(axis=1)):
         first, end = max(0, frame - BESIDE), frame + 1 + BESIDE
         usual = (
@@ -97,7 +101,7 @@ def _out_of_proportion(turns: FloatArray, bound: float, more: int) -> BoolArray:
         larger = np.maximum(turns[frame], turns[frame + 1])
         # A pause in a fast motion changes the turn as much, but no turn is larger than those beside it.
         stands_out = larger > bound + np.median(turns[first : end + 1], axis=0)
-        jumps = (changes[frame] > bound) & (changes[frame] > TIMES * usual) & stands_out
+        jumps = (changes[frame] > bound) & (changes[frame] > TIMES * usual) & stands_out & uneven[frame]
         later = turns[frame + 1] >= turns[frame]
         found[frame + 1] |= jumps & later
         found[frame] |= jumps & ~later
