@@ -19,6 +19,7 @@ from ..scene.effectors.feet import is_rolling
 from ..scene.kinds.kinds import KINDS, asked_of
 from ..scene.live.handlers import live_armatures, problem_of
 from ..scene.properties.settings import (
+    FOOT_POINTS,
     FURTHER_BONES,
     STATE_ITEMS,
     POISE_PG_armature,
@@ -512,7 +513,7 @@ class POISE_PT_effectors(_Part, label="Effectors", order=0, closed=False):
         if is_rolling(effector):
             armature: Any = effector.id_data
             column.prop_search(effector, "toe_bone", armature.data, "bones")
-            for name in ("heel_point", "ball_point", "tip_point"):
+            for name in FOOT_POINTS:
                 column.prop(effector, name)
 
 

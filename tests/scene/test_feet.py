@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Feet that roll: the sole does not sink, and what is set is posed, baked, followed and mirrored."""
 
+import json
 from collections.abc import Callable
 from math import radians
 from pathlib import Path
@@ -282,6 +283,106 @@ def test_the_other_foot_does_the_same_by_mirror(armature: Any):
     assert (right.roll, right.bank, right.pivot_heel) == (left.roll, left.bank, left.pivot_heel)
     posing.solve_pose(armature)
     np.testing.assert_allclose(sole(armature, "foot.R"), sole(armature, "foot.L") * (-1, 1, 1), atol=2e-3)
+
+
+def assert_rolls_as(armature: Any, other: Any, name: str) -> None:
+    """A foot of another character rolls as one does: by the heights of its sole in lengths of the sole."""
+    heights: list[FloatArray] = []
+    for own in (armature, other):
+        entry = own.poise.effectors[name]
+        length = own.matrix_world.median_scale * sole_of(entry).length
+        normal, height = floor_of(own, name)
+        entry.roll, entry.bank = radians(30.0), 0.0
+        assert posing.solve_pose(own).reached
+        heights.append((sole(own, name) @ normal - height) / length)
+        entry.roll = 0.0
+        posing.solve_pose(own)
+    assert heights[0][0] > 0.1  # the heel came off
+    np.testing.assert_allclose(heights[1], heights[0], atol=1e-3)
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_foot_that_did_not_roll_does_so_by_mirror(live: bool):
+    armature: Any = builders.basic_human_metarig()
+    posing.setup_character(armature)
+    posing.switch_live(armature, live)
+    left, right = (armature.poise.effectors[name] for name in ("foot.L", "foot.R"))
+    posing.roll_feet(armature, [list(armature.poise.effectors).index(left)])
+    left.tip_point[1] += 0.02  # a shoe
+    left.roll, left.pivot_toe = 0.5, 0.3
+    posing.solve_pose(armature)
+    posing.mirror(armature, 'LEFT_TO_RIGHT')
+    assert right.rolls and right.toe_bone == "toe.R"
+    assert posing.solve_pose(armature).reached
+    np.testing.assert_allclose(sole(armature, "foot.R"), sole(armature, "foot.L") * (-1, 1, 1), atol=2e-3)
+    left.roll = right.roll = 0.9
+    assert posing.solve_pose(armature).reached
+    np.testing.assert_allclose(sole(armature, "foot.R"), sole(armature, "foot.L") * (-1, 1, 1), atol=2e-3)
+    posing.roll_feet(armature, [list(armature.poise.effectors).index(right)], on=False)
+    posing.mirror(armature)
+    assert right.rolls and not left.rolls
+
+
+def test_a_preset_has_the_rolls_of_feet(armature: Any, tmp_path: Path):
+    entry = armature.poise.effectors["foot.L"]
+    entry.tip_point[1] += 0.02  # a shoe
+    posing.save_preset(armature, tmp_path / "feet.json")
+    twin = builders.basic_human_metarig()
+    twin.scale, twin.rotation_euler = (1.5,) * 3, (0.0, 0.0, 0.7)
+    bpy.context.view_layer.update()
+    posing.setup_character(twin)
+    before = {name: shown(twin, name) for name in ("foot.L", "toe.L", "foot.R")}
+    for _ in range(2):
+        report = posing.load_preset(twin, tmp_path / "feet.json")
+        assert not report.missing and not report.notes
+        assert posing.solve_pose(twin).reached
+        for name, matrix in before.items():
+            np.testing.assert_allclose(shown(twin, name), matrix, atol=2e-4)
+    for name in ("foot.L", "foot.R"):
+        other = twin.poise.effectors[name]
+        assert other.rolls and other.toe_bone == armature.poise.effectors[name].toe_bone
+        for point in ("heel_point", "ball_point", "tip_point", "sole_up", "sole_out"):
+            wanted = getattr(armature.poise.effectors[name], point)
+            np.testing.assert_allclose(getattr(other, point), wanted, atol=1e-6)
+        assert_rolls_as(armature, twin, name)
+    armature.poise.effectors["foot.L"].toe_bone = ""
+    posing.save_preset(armature, tmp_path / "stiff.json")
+    posing.load_preset(twin, tmp_path / "stiff.json")
+    assert [twin.poise.effectors[name].toe_bone for name in ("foot.L", "foot.R")] == ["", "toe.R"]
+    posing.roll_feet(armature, on=False)
+    posing.save_preset(armature, tmp_path / "flat.json")
+    posing.load_preset(twin, tmp_path / "flat.json")
+    assert not any(entry.rolls for entry in twin.poise.effectors)
+
+
+def test_a_preset_lets_feet_of_other_bones_roll_on_their_own_floor(armature: Any, tmp_path: Path):
+    posing.save_preset(armature, tmp_path / "feet.json")
+    other: Any = builders.humanoid("other")  # without toes, and with bones that point elsewhere
+    report = posing.load_preset(other, tmp_path / "feet.json")
+    assert not any("Foot Roll" in note for note in report.notes)
+    assert all(entry.target is not None for entry in other.poise.effectors)
+    found = sole_of(other.poise.effectors["foot.L"])
+    assert other.poise.effectors["foot.L"].rolls and not found.has_toe
+    assert_rolls_on_its_floor(other)
+    posing.roll_feet(other, on=False)
+    posing.roll_feet(other, on=True)  # as it is found here
+    for name in ("heel", "ball", "tip", "up", "out"):
+        own = getattr(sole_of(other.poise.effectors["foot.L"]), name)
+        np.testing.assert_allclose(own, getattr(found, name), atol=1e-5)
+
+
+def test_a_preset_tells_of_feet_that_cannot_roll_here(armature: Any, tmp_path: Path):
+    posing.save_preset(armature, tmp_path / "feet.json")
+    path = tmp_path / "feet.json"
+    chain: Any = builders.armature("chain", [("foot.L", None, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))])
+    data = json.loads(path.read_text(encoding="utf-8"))
+    for record in data["effectors"]:
+        record["bone"].pop("role", None)
+    path.write_text(json.dumps(data), encoding="utf-8")
+    report = posing.load_preset(chain, path)
+    assert any("Foot Roll is off, because 'foot.L' is no foot here" in note for note in report.notes)
+    assert not chain.poise.effectors["foot.L"].rolls
+    assert posing.solve_pose(chain).reached
 
 
 def test_what_is_no_foot_is_refused():

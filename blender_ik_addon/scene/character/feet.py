@@ -5,7 +5,7 @@ No mesh is needed. The floor is at the lowest of the foot's bones. A bone that i
 is; else it is behind the ankle as of people's feet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..effectors.entries import match_target
 from ..effectors.feet import is_rolling
 from ..kinds.frame_data import points_of
 from ..properties.naming import follow_names, note_name
-from ..properties.settings import FOOT_ANGLES, POISE_PG_effector, settings_of
+from ..properties.settings import FOOT_ANGLES, FOOT_POINTS, SOLE_AXES, POISE_PG_effector, settings_of
 from .setup import body_parts
 
 HEEL_BEHIND: Final = {True: 1.0 / 3.0, False: 0.5}
@@ -52,11 +52,7 @@ def roll_feet(
         character, _ = read_character(armature_object, armature.skeleton)
         entries: Any = settings_of(armature_object).effectors
         rows = range(len(entries)) if effectors is None else effectors
-        limbs = {
-            part.name: part.limb
-            for part in body_parts(armature.skeleton, character, poles=False)
-            if part.what == "foot" and part.kind == 'BOTH'
-        }
+        limbs = feet_of(armature.skeleton, character)
         feet = [entries[row] for row in rows if entries[row].part in limbs and entries[row].kind == 'BOTH']
         if not feet:
             raise IKError(
@@ -68,27 +64,36 @@ def roll_feet(
         changed = [entry for entry in feet if entry.rolls != on]
         for entry in changed:
             if on:
-                _find_sole(armature_object, armature.skeleton, character, limbs[entry.part], entry)
+                sole = find_sole(armature_object, armature.skeleton, character, limbs[entry.part], entry.bone)
+                set_sole(armature_object, entry, sole)
+                for name in FOOT_ANGLES:
+                    setattr(entry, name, 0.0)
             was_rolled, entry.rolls = any(getattr(entry, name) for name in FOOT_ANGLES), on
             if was_rolled and not on:  # the target takes over what the angles did
                 match_target(armature_object, list(entries).index(entry))
     return tuple(entry.name for entry in changed), on
 
 
-def _find_sole(
-    armature_object: Object, skeleton: Skeleton, character: Character, limb: Limb, entry: POISE_PG_effector
-) -> None:
-    """Note where the foot of an effector touches the floor, not rolled yet."""
+def feet_of(skeleton: Skeleton, character: Character) -> dict[str, Limb]:
+    """Return the legs that end in a foot with a bone of its own, by the part of their effectors."""
+    parts = body_parts(skeleton, character, poles=False)
+    return {part.name: part.limb for part in parts if part.what == "foot" and part.kind == 'BOTH'}
+
+
+def find_sole(
+    armature_object: Object, skeleton: Skeleton, character: Character, limb: Limb, bone: str
+) -> dict[str, Any]:
+    """Return toe bone and sole of a leg's foot, as properties of an effector of a bone."""
     data: Any = armature_object.data
     bones = data.bones
     figure = character.figures[limb.figure]
     foot = bones[skeleton.names[limb.effector]]
-    toes = [bone for bone in foot.children_recursive if character.role_of(bone.name) is Role.TOE]
-    first = [bone for bone in toes if bone.parent == foot]
-    heels = [bone for bone in foot.children_recursive if "heel" in bone.name.lower()]
-    ends = [np.array(end) for bone in (foot, *toes, *heels) for end in (bone.head_local, bone.tail_local)]
+    toes = [below for below in foot.children_recursive if character.role_of(below.name) is Role.TOE]
+    first = [toe for toe in toes if toe.parent == foot]
+    heels = [below for below in foot.children_recursive if "heel" in below.name.lower()]
+    ends = [np.array(end) for own in (foot, *toes, *heels) for end in (own.head_local, own.tail_local)]
     # A control of the rig stands for the foot with its toes: only where both are bones of ours they bend.
-    has_toe = len(first) == 1 and entry.bone == foot.name
+    has_toe = len(first) == 1 and bone == foot.name
     up, ankle = figure.up, np.array(foot.head_local)
     ahead = max(ends, key=lambda end: float((end - ankle) @ figure.forward))
     level = ahead - ankle
@@ -104,16 +109,19 @@ def _find_sole(
     heel = heel + (height - up @ heel) * up
     tip = ahead + (height - up @ ahead) * up
     ball = np.array(first[0].head_local) if has_toe else tip
-    from_armature = np.linalg.inv(np.array(bones[entry.bone].matrix_local))
+    from_armature = np.linalg.inv(np.array(bones[bone].matrix_local))
     left = np.cross(up, tip - heel)
     side = -1.0 if limb.side is Side.RIGHT else 1.0
-    entry.heel_point, entry.ball_point, entry.tip_point = (
-        tuple(points_of(from_armature, place).tolist()) for place in (heel, ball, tip)
-    )
-    entry.sole_up = tuple((from_armature[:3, :3] @ up).tolist())
-    entry.sole_out = tuple((side * from_armature[:3, :3] @ left / np.linalg.norm(left)).tolist())
-    entry.toe_bone = first[0].name if has_toe else ""
-    if has_toe:
+    points = (points_of(from_armature, place) for place in (heel, ball, tip))
+    axes = (from_armature[:3, :3] @ axis for axis in (up, side * left / np.linalg.norm(left)))
+    found: dict[str, Any] = dict(zip((*FOOT_POINTS, *SOLE_AXES), (*points, *axes), strict=True))
+    return found | {"toe_bone": first[0].name if has_toe else ""}
+
+
+def set_sole(armature_object: Object, entry: POISE_PG_effector, sole: Mapping[str, Any]) -> None:
+    """Give an effector the sole of its foot, as `find_sole` returns it."""
+    for name in (*FOOT_POINTS, *SOLE_AXES):
+        setattr(entry, name, sole[name].tolist())
+    entry.toe_bone = sole["toe_bone"]
+    if entry.toe_bone:
         note_name(armature_object, entry.toe_bone)
-    for name in FOOT_ANGLES:
-        setattr(entry, name, 0.0)

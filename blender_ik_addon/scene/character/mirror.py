@@ -67,8 +67,10 @@ from ..kinds.frame_data import orthogonal
 from ..kinds.kinds import AXES, KINDS, Effector
 from ..live.following import held
 from ..properties.settings import (
+    FOOT_POINTS,
     FURTHER_BONES,
     SIDELESS,
+    SOLE_AXES,
     POISE_PG_effector,
     effector_path,
     plain,
@@ -266,9 +268,11 @@ def _mirror_states(
 def _mirrored_settings(entry: POISE_PG_effector, body: Symmetry) -> dict[str, Any]:
     """Return the settings of an effector as its counterpart has them."""
     values = {name: plain(getattr(entry, name)) for name in SIDELESS}
-    values |= {name: body.other.get(getattr(entry, name), getattr(entry, name)) for name in FURTHER_BONES}
+    bones = {name: getattr(entry, name) for name in ("toe_bone", *FURTHER_BONES)}
+    values |= {name: body.other.get(bone, bone) for name, bone in bones.items()}
     turn = body.turn(entry.bone)
-    values["point"] = tuple((turn @ np.array(entry.point)).tolist())
+    for name in ("point", *FOOT_POINTS, *SOLE_AXES):
+        values[name] = tuple((turn @ np.array(getattr(entry, name))).tolist())
     axis = turn @ np.array(AXES[entry.axis])
     values["axis"] = max(AXES, key=lambda name: float(np.array(AXES[name]) @ axis))
     if entry.other_bone in body.other:

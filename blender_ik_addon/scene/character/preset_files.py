@@ -18,6 +18,7 @@ from ...core.errors import IKError
 from ...core.messages import Message
 from ..properties.settings import (
     EXTENSION,
+    FOOT_POINTS,
     FURTHER_BONES,
     METHOD_SETTINGS,
     SIDELESS,
@@ -211,9 +212,7 @@ def _check_record(record: Any, where: str, what: str) -> None:
     if not isinstance(record, dict):
         raise IKError("{where} is no object", where=where)
     for name in ("bone", *(name for name in FURTHER_BONES if name in record)):
-        bone = record.get(name)
-        if not isinstance(bone, dict) or not isinstance(bone.get("name", ""), str):
-            raise IKError("{where}.{name} does not say which bone", where=where, name=name)
+        _check_bone(record, name, where)
     for name in POINTS:
         if name in record:
             _three_numbers(record[name], f"{where}.{name}")
@@ -227,8 +226,26 @@ def _check_effector(record: dict[str, Any], where: str) -> None:
         raise IKError("{where}.others cannot be {others!r}", where=where, others=others)
     if not isinstance(stored, list):
         raise IKError("{where}.stored is no list", where=where)
+    if "sole" in record:
+        _check_sole(record["sole"], f"{where}.sole")
     for number, own in enumerate(stored):
         _check_record(own, f"{where}.stored[{number}]", "stored")
+
+
+def _check_sole(sole: Any, where: str) -> None:
+    if not isinstance(sole, dict):
+        raise IKError("{where} is no object", where=where)
+    for name in FOOT_POINTS:
+        if name in sole:
+            _three_numbers(sole[name], f"{where}.{name}")
+    if sole.get("toe_bone") is not None:
+        _check_bone(sole, "toe_bone", where)
+
+
+def _check_bone(record: Mapping[str, Any], name: str, where: str) -> None:
+    bone = record.get(name)
+    if not isinstance(bone, dict) or not isinstance(bone.get("name", ""), str):
+        raise IKError("{where}.{name} does not say which bone", where=where, name=name)
 
 
 def _check_stored(record: dict[str, Any], where: str) -> None:

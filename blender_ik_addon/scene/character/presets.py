@@ -16,6 +16,10 @@ along the limb ("axes": bend, bone, and across to both, as columns of the bone's
 other axes limits are exchanged and turned round; where the axes are askew the bone keeps its limits. Elbows
 and knees count from straight ("bend" at rest). A stored pose ("stored" of an effector) is turned in the same
 way; it counts from the rest pose, and its locations are in sizes of the figure.
+
+The sole of a foot that rolls is found from the bones, as Foot Roll does. A file has what was changed of it
+by hand ("sole" of an effector): by how much heel, ball and tip were moved, forwards, up and outwards in
+lengths of the sole, and the toe bone if another one was chosen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,11 +42,22 @@ from ..armature.armature import check_armature, read_armature
 from ..armature.limits import BoneLimits, joint_entries, limits_of, store_limits, turned_limits
 from ..armature.role_table import SIDE_NAMES, read_character
 from ..effectors.effectors import check_present
-from ..effectors.entries import add_effector, free_name, make_target
+from ..effectors.entries import add_effector, free_name, hold, make_target
+from ..effectors.feet import is_rolling
 from ..effectors.masses import mass_entries, set_bone_masses
 from ..kinds.kinds import KINDS
 from ..properties.overrides import refilled
-from ..properties.settings import FURTHER_BONES, SIDES, POISE_PG_effector, POISE_PG_joint, plain, settings_of
+from ..properties.settings import (
+    FOOT_POINTS,
+    FURTHER_BONES,
+    SIDES,
+    SOLE_AXES,
+    POISE_PG_effector,
+    POISE_PG_joint,
+    plain,
+    settings_of,
+)
+from .feet import feet_of, find_sole, set_sole
 from .preset_files import EFFECTOR_FIELDS, LENGTHS, POINTS, SETTINGS, read_preset, write_preset
 
 PARALLEL: Final = 1e-6
@@ -177,6 +192,13 @@ class _Bones:
             self.missing.append(name or Message("a bone without a name"))
         return ""
 
+    def sole(self, entry: POISE_PG_effector) -> dict[str, Any] | None:
+        """Return the sole of the foot of an effector as it is found from the bones; None without one."""
+        limb = feet_of(self.skeleton, self.character).get(entry.part) if is_rolling(entry) else None
+        if limb is None:
+            return None
+        return find_sole(self.armature_object, self.skeleton, self.character, limb, entry.bone)
+
     def frame(self, bone: str) -> tuple[FloatArray, float, FloatArray | None]:
         """Return the limb's frame in that of a bone, (3, 3), its bend at rest [rad], and the bend's axis."""
         joint = self.skeleton.index(bone)
@@ -217,6 +239,14 @@ def _effector_record(bones: _Bones, entry: POISE_PG_effector) -> dict[str, Any]:
         record[name] = (np.array(getattr(entry, name)) / length).tolist()
     if len(entry.others):
         record["others"] = len(entry.others)
+    found = bones.sole(entry)
+    if found is not None:
+        axes, length = _sole_frame(found)
+        changes = {name: np.array(getattr(entry, name)) - found[name] for name in FOOT_POINTS}
+        moved = {name: np.round(axes.T @ change / length, 6) + 0.0 for name, change in changes.items()}
+        record["sole"] = {name: change.tolist() for name, change in moved.items()}
+        if entry.toe_bone != found["toe_bone"]:
+            record["sole"]["toe_bone"] = bones.record(entry.toe_bone) if entry.toe_bone else None
     if entry.kind == 'STAY' and entry.stay == 'STORED':
         record["stored"] = [
             {
@@ -247,6 +277,7 @@ def _load_effector(bones: _Bones, record: Mapping[str, Any], notes: list[str]) -
         notes.append(error.message)
         return ()
     entry = entries[index]
+    was = entry.state
     _apply(entry, record, EFFECTOR_FIELDS)
     _apply(entry, found, tuple(found))
     for name, of_bone in POINTS.items():
@@ -254,16 +285,52 @@ def _load_effector(bones: _Bones, record: Mapping[str, Any], notes: list[str]) -
             point = np.array(record[name]) * bones.lengths.get(getattr(entry, of_bone), 1.0)
             setattr(entry, name, point.tolist())
     entry.name = free_name(entries, entry.name, entry)
+    if is_rolling(entry):
+        _load_sole(bones, entry, record.get("sole", {}), notes)
     if entry.kind == 'STAY' and entry.stay == 'STORED':
         _load_stored(bones, entry, record.get("stored", []), notes)
-    if not same and KINDS[entry.kind].target_use(entry) != 'NONE':
-        try:
+    kind = KINDS[entry.kind]
+    holds = kind.pinnable and entry.state in {'PIN', 'FOLLOW'}
+    try:
+        if not same and (holds or kind.target_use(entry) != 'NONE'):
             make_target(bones.armature_object, index)
             while len(entries[index].others) < record.get("others", 0):
                 make_target(bones.armature_object, index)
-        except IKError as error:  # a bone that is scaled to nothing
-            notes.append(error.message)
+        if holds and (not same or was != entry.state):  # where its bone is now
+            hold(bones.armature_object, entries[index], entries[index].state)
+    except IKError as error:  # a bone that is scaled to nothing
+        notes.append(error.message)
     return (entries[index].name,)
+
+
+def _sole_frame(sole: Mapping[str, Any]) -> tuple[FloatArray, float]:
+    """Return the axes of a sole, forwards, up and outwards as columns (3, 3), and its length."""
+    way = sole["tip_point"] - sole["heel_point"]  # both are on the floor where they are found
+    length = float(np.linalg.norm(way)) or 1.0
+    return np.stack([way / length, *(sole[name] for name in SOLE_AXES)], axis=1), length
+
+
+def _load_sole(bones: _Bones, entry: POISE_PG_effector, record: Mapping[str, Any], notes: list[str]) -> None:
+    """Find the sole of a foot that rolls and change it as a file says; without a foot nothing rolls."""
+    sole = bones.sole(entry)
+    if sole is None:
+        entry.rolls = False
+        notes.append(
+            Message(
+                "effector {entry!r}: Foot Roll is off, because {bone!r} is no foot here. Look at the roles "
+                "of the feet (tab Poise, Roles), then press Foot Roll",
+                entry=entry.name,
+                bone=entry.bone,
+            )
+        )
+        return
+    axes, length = _sole_frame(sole)
+    for name in FOOT_POINTS:
+        sole[name] = sole[name] + axes @ np.array(record.get(name, (0.0,) * 3)) * length
+    if "toe_bone" in record:
+        toe = record["toe_bone"]
+        sole["toe_bone"] = bones.find(toe) or sole["toe_bone"] if toe else ""
+    set_sole(bones.armature_object, entry, sole)
 
 
 def _load_stored(

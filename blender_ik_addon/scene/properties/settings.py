@@ -277,6 +277,12 @@ STATE_ITEMS = (
 FOOT_ANGLES = ("roll", "bank", "pivot_heel", "pivot_ball", "pivot_toe")
 """What is set of a foot that rolls; the same on both sides, as outwards is above 0."""
 
+FOOT_POINTS = ("heel_point", "ball_point", "tip_point")
+"""Where the foot of an effector touches the floor, in the axes of its bone."""
+
+SOLE_AXES = ("sole_up", "sole_out")
+"""Directions of its sole, likewise."""
+
 SIDELESS = (
     "kind",
     "priority",
@@ -294,6 +300,7 @@ SIDELESS = (
     "stay",
     "choice",
     "stay_scope",
+    "rolls",
     *FOOT_ANGLES,
 )
 """Settings of an effector that are the same on both sides of a body: no name, bone, target, point or axis."""

@@ -43,9 +43,11 @@ from ..effectors.effectors import targets_of
 from ..live.following import held
 from ..properties.settings import (
     FOOT_ANGLES,
+    FOOT_POINTS,
     FURTHER_BONES,
     SETTINGS_PATH,
     SIDELESS,
+    SOLE_AXES,
     effector_path,
     plain,
     settings_of,
@@ -61,7 +63,10 @@ _POSED: Final = ("location", "rotation", "scale", "rotation_mode", "bbone", "con
 
 AMOUNTS: Final = ("influence", "height", "distance", *FOOT_ANGLES)
 """Properties of an effector that are read at each frame."""
-_SETTINGS: Final = ("bone", "state", "point", "axis", *FURTHER_BONES, *SIDELESS)
+_SETTINGS: Final = (
+    *("bone", "state", "point", "axis", "toe_bone"),
+    *(*FURTHER_BONES, *SIDELESS, *FOOT_POINTS, *SOLE_AXES),
+)
 """Properties of an effector from which is solved, these among them."""
 
 
