@@ -234,7 +234,17 @@ def shown(rig: Any, frame: int) -> npt.NDArray[np.float64]:
     return np.array([[posed.matrix_world @ end for end in (b.head, b.tail)] for b in posed.pose.bones])
 
 
-@pytest.mark.parametrize("keyed", ["", "influence", "follows"])
+def key_bones(rig: Any) -> None:
+    """Key bones that are solved, of an arm and the spine, and one that no effector moves."""
+    rig.poise.effectors["head"].state = 'OFF'
+    for frame, part in ((1, 0.0), (24, 0.7)):
+        for name in ("forearm.L", "spine.001", "head"):
+            rig.pose.bones[name].rotation_mode = 'XYZ'
+            rig.pose.bones[name].rotation_euler = (0.3 + part, 0.0, 0.2 * part)
+            rig.pose.bones[name].keyframe_insert("rotation_euler", frame=frame)
+
+
+@pytest.mark.parametrize("keyed", ["", "influence", "follows", "bones", "baked"])
 def test_ghosts_of_a_body_that_only_live_poses_are_where_live_poses_it(keyed: str) -> None:
     rig = targeted(live=False)
     row = rig.poise.effectors.find("hand.L")
@@ -253,6 +263,12 @@ def test_ghosts_of_a_body_that_only_live_poses_are_where_live_poses_it(keyed: st
     for frame, value in ((1, 1.0), (24, 0.5)) if keyed == "influence" else ():
         rig.poise.effectors[row].influence = value
         rig.keyframe_insert(f"poise.effectors[{row}].influence", frame=frame)
+    if keyed == "bones":
+        key_bones(rig)
+    elif keyed == "baked":
+        posing.bake(rig, FRAMES)
+    if keyed in {"bones", "baked"}:  # part of the way from the keys of that frame
+        rig.poise.effectors[row].influence = 0.5
     rig.poise.live = True
     bpy.context.view_layer.update()
     shown(rig, 1)
@@ -298,6 +314,11 @@ def test_a_ghost_is_solved_anew_where_an_effector_is_set_otherwise() -> None:
             assert trails.unsolved(FRAMES, 1, 2) == [24], name
             trails.solve(24)
             assert trails.unsolved(FRAMES, 1, 2) == []
+        key_bones(rig)  # where Live begins
+        bpy.context.view_layer.update()
+        trails.refresh()
+        trails.fill(FRAMES, 1)
+        assert trails.unsolved(FRAMES, 1, 2) == [24]
     finally:
         bpy.app.handlers.depsgraph_update_post.remove(handler)
 

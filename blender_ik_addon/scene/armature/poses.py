@@ -454,6 +454,12 @@ def pose_sums(channels: RawChannels) -> bytes:
     return np.array([crc32(row.tobytes()) for row in channels], dtype="<u4").tobytes()
 
 
+def named_bones(armature_object: Object, bones: npt.NDArray[np.bool_]) -> frozenset[str]:
+    """Names of bones, of which each is told by `bones`, in Blender's order, (n,)."""
+    every: Any = () if armature_object.pose is None else armature_object.pose.bones
+    return frozenset(bone.name for bone, wanted in zip(every, bones.tolist(), strict=True) if wanted)
+
+
 @dataclass(frozen=True)
 class PoseNote:
     """What is noted of a pose."""

@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 from bpy.types import Depsgraph, Object
 from mathutils import Matrix
 
@@ -30,6 +29,7 @@ from ..armature.armature import check_armature, world_from_armature
 from ..armature.poses import (
     PoseNote,
     evaluated_matrices,
+    named_bones,
     note_posed,
     pose_sums,
     raw_channels,
@@ -53,10 +53,11 @@ from ..rig.noted import (
     held_at_keys,
     held_from_now,
     note_held,
+    note_origin,
     on_the_way,
     parts_of_bones,
     read_settings,
-    renew_origin,
+    renewed_origin,
 )
 from ..rig.reports import (
     POSED,
@@ -229,10 +230,10 @@ class _Update:
         """Of the pose as it is found, and then as it is left."""
         pose_note, fresh = PoseNote.of(armature_object), note.aims == NOTHING
         unseen = fresh or not pose_note.by_live
-        moved = _names(armature_object, pose_note.differs(self.sums) | unseen)
+        moved = named_bones(armature_object, pose_note.differs(self.sums) | unseen)
         """Bones that others have moved; all where another part of Poise has, or Live was just switched on."""
         known = len(pose_note.sums) == len(self.sums)
-        self.by_hand = _names(armature_object, pose_note.differs(self.sums) & known)
+        self.by_hand = named_bones(armature_object, pose_note.differs(self.sums) & known)
         """Those of them that Poise has not moved; none where other bones were noted."""
         self.matched = False
         """Whether targets were brought to bones in this update."""
@@ -268,7 +269,8 @@ class _Update:
                 self.bones = digest(*parts_of_bones(armature_object, body.rig, channels))
             if reposed or Origin.of(armature_object, body.rig.armature) is None:
                 present = read_pose(armature_object, body.rig.armature, depsgraph=depsgraph)
-                renew_origin(armature_object, body.rig.armature, present, moved)
+                origin = renewed_origin(armature_object, body.rig.armature, present, moved)
+                note_origin(armature_object, body.rig.armature, origin)
                 note_posed(armature_object, by_live=True)
             if reposed or self.bones != note.bones:
                 body.fields.clear()  # another body by now
@@ -523,12 +525,6 @@ def _read(
     body.driven_bones = DrivenBones.of(rig, armature_object, depsgraph, driven)
     LIVE.bodies[armature_object.session_uid] = body
     return body
-
-
-def _names(armature_object: Object, bones: npt.NDArray[np.bool_]) -> frozenset[str]:
-    """Names of bones, of which each is told by `bones`, in Blender's order, (n,)."""
-    every: Any = () if armature_object.pose is None else armature_object.pose.bones
-    return frozenset(bone.name for bone, wanted in zip(every, bones.tolist(), strict=True) if wanted)
 
 
 def _driven_bones(

@@ -146,16 +146,22 @@ class Origin:
         return Pose(channels, scale)
 
 
-def renew_origin(armature_object: Object, armature: Armature, present: Pose, moved: frozenset[str]) -> None:
-    """Note where bones are that others have moved, or all where nothing was noted."""
-    skeleton = armature.skeleton
-    rotation = matrix_from_euler(present.rotation, skeleton.orders)
+def renewed_origin(
+    armature_object: Object, armature: Armature, present: Pose, moved: frozenset[str]
+) -> Origin:
+    """Return where others have left bones: now those that they have moved, all where nothing was noted."""
+    rotation = matrix_from_euler(present.rotation, armature.skeleton.orders)
     now = np.concatenate([present.channels[:, :3], quat_from_matrix(rotation), present.scale], axis=1)
     before = Origin.of(armature_object, armature)
     if before is not None:
-        kept = np.array([name not in moved for name in skeleton.names])
+        kept = np.array([name not in moved for name in armature.skeleton.names])
         now[kept] = before.transforms[kept]
-    data = _named(skeleton.names) + now.astype("<f4").tobytes()
+    return Origin(now)
+
+
+def note_origin(armature_object: Object, armature: Armature, origin: Origin) -> None:
+    """Write it into the file."""
+    data = _named(armature.skeleton.names) + origin.transforms.astype("<f4").tobytes()
     settings_of(armature_object).live_origin = b64encode(data).decode()
 
 

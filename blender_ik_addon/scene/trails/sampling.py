@@ -38,6 +38,7 @@ from ..animation.fcurves import (
     rotation_channel,
 )
 from ..armature.armature import Armature, read_all
+from ..armature.poses import PoseNote, RawPose, named_bones, pose_sums, poses_of, raw_channels
 from ..bake.frames import key_time
 from ..effectors.effectors import targets_of
 from ..live.following import held
@@ -52,7 +53,7 @@ from ..properties.settings import (
     plain,
     settings_of,
 )
-from ..rig.noted import Origin, held_at_keys
+from ..rig.noted import held_at_keys, renewed_origin
 from ..rig.rig import Rig
 
 SCENE: Final = ".Poise Trails"
@@ -377,9 +378,14 @@ def solve_at(armature_object: Object, sampled: Sampled, frame: int) -> FloatArra
         rig = Rig.read(armature_object, graph, drawing=True)
         rig = replace(rig, effectors=held_at_keys(armature_object, rig.effectors, graph))
         raw = rig.read_raw(armature_object, graph, entries_at(armature_object, frame))
+        posed = armature_object.evaluated_get(graph)  # the original one stays in the frame that is shown
+        raw = replace(raw, pose=RawPose.read(posed, rig.armature, shown=raw.pose.shown))
+        note, channels = PoseNote.of(armature_object), raw_channels(posed)
+        replayed = named_bones(armature_object, note.differs(pose_sums(channels)) | (not note.by_live))
     frames = rig.frames_of([raw])
-    if (origin := Origin.of(armature_object, rig.armature)) is not None:
-        frames = rig.from_origin(frames, origin)  # as in live mode influences below 1 begin there
+    # As in live mode influences below 1 begin where the animation puts bones, else where they were noted.
+    present = poses_of(rig.armature, [raw.pose])[0]
+    frames = rig.from_origin(frames, renewed_origin(armature_object, rig.armature, present, replayed))
     options = rig.solver_options(armature_object, frames.largest_scale)
     solution = solve(rig.plan(frames).problem, frames.pose[0], options)
     skeleton = rig.armature.skeleton

@@ -302,16 +302,16 @@ class Trails:
         values: list[FloatArray] = []
         found: dict[Object, Curves] = {}
         for obj in owners:
-            posed = obj == armature_object and not live
-            curves = Curves.of(obj, times, whole=posed or (obj != armature_object and self.is_evaluated))
+            own_bones = obj == armature_object  # Live begins at their keys
+            curves = Curves.of(obj, times, whole=own_bones or self.is_evaluated)
             found[obj] = curves
             values += curves.values.values()
             still.append(repr(sorted(curves.values)).encode())
             decided = {*curves.values, *driven_channels(obj), *_in_strips(obj)}
             still += [_unkeyed(obj, decided), np.array(obj.matrix_parent_inverse).tobytes()]
-            if posed:
+            if own_bones and not live:
                 still.append(_unkeyed_pose(obj, decided))
-            elif obj == armature_object:
+            elif own_bones:
                 still.append(unkeyed_settings(obj, decided))
         rows = np.stack(values, axis=1) if values else np.zeros((len(times), 0))
         at = {frame: row.tobytes() for frame, row in zip(frames, rows, strict=True)}
