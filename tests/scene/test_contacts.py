@@ -140,6 +140,37 @@ def test_spans_that_are_edited_in_the_dope_sheet_are_locked_again_from_the_path_
     assert planted(figure, "foot.L")[0][1] > 5
 
 
+def test_time_that_is_remapped_is_mapped() -> None:
+    figure = walking()
+    render = bpy.context.scene.render
+    render.frame_map_new, render.fps = 300, 3 * render.fps  # three times as many frames, as fast as before
+    frames, row = range(3 * FRAMES[0], 3 * FRAMES[-1] + 1), row_of(figure, "foot.L")
+    before = places(figure, "foot.L", frames)
+    assert posing.lock_contacts(figure, [row], ease=0.0).keys
+    foot, on = figure.poise.effectors["foot.L"], []
+    for frame in frames:
+        bpy.context.scene.frame_set(frame)
+        on.append(foot.contact)
+    (start, stop), (again, end) = spans(np.array(on))
+    assert (start, end) == (0, len(frames)) and stop < 3 * LIFTED[0] < 3 * LIFTED[1] < frames[0] + again
+    assert {frames[0], frames[stop], frames[again]} <= posing.contact_borders(figure)
+    now = places(figure, "foot.L", frames)
+    for own in (slice(start, stop), slice(again, end)):
+        assert np.ptp(before[own], axis=0).max() > 0.01
+        assert np.ptp(now[own], axis=0).max() < 1e-6
+    assert np.abs(now[stop:again] - before[stop:again]).max() < 1e-5
+    path = foot.contact_path
+    assert posing.lock_contacts(figure, [row], ease=0.0).keys == 0 and foot.contact_path == path
+    for which in "contact", "contact_toe":
+        curve = own_curves(figure)[effector_path(row, which), 0]
+        curve.keyframe_points[1].co.x = 5.0
+        curve.update()
+    assert posing.lock_contacts(figure, [row], ease=0.0).keys and foot.contact_path == path
+    now = places(figure, "foot.L", frames)
+    assert np.ptp(now[:12], axis=0).max() < 1e-6  # up to frame 14
+    assert np.abs(now[12:stop] - before[12:stop]).max() < 1e-5
+
+
 def test_a_hand_is_locked_to_a_thing_that_moves() -> None:
     figure = walking()
     thing = empty("Handle", (0.5, 0.0, 1.0))

@@ -12,6 +12,7 @@ from mathutils import Matrix, Vector
 
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.effectors.effectors import present_state
 from blender_ik_addon.scene.live import following as live_following
 from blender_ik_addon.scene.live.dragging import Drag
 from blender_ik_addon.scene.live.machine import Trigger
@@ -179,6 +180,32 @@ def test_keys_of_targets_are_at_the_present_frame(figure: Any) -> None:
     curves = curves_of(figure.poise.effectors["hand.L"].target)
     assert {key.co[0] for curve in curves for key in curve.keyframe_points} == {5.0}
     assert figure.poise.effectors["hand.R"].target.animation_data is None
+
+
+def test_time_that_is_remapped_is_mapped(figure: Any) -> None:
+    scene, entries = bpy.context.scene, figure.poise.effectors
+    scene.render.frame_map_new = 300
+    posing.roll_feet(figure)
+    wanted: dict[int, tuple[list[float], float, np.ndarray]] = {}
+    for frame, way in ((4, 0.03), (10, -0.05), (20, 0.0)):
+        scene.frame_set(frame)
+        entries["hand.L"].target.location.y += way
+        entries["foot.L"].roll = abs(way)
+        assert posing.solve_pose(figure).reached
+        posing.key_targets(figure)
+        posing.key_pose(figure)
+        wanted[frame] = [*entries["hand.L"].target.location], entries["foot.L"].roll, matrices(figure)
+    for frame, (place, roll, bones) in wanted.items():
+        scene.frame_set(frame)
+        np.testing.assert_allclose(entries["hand.L"].target.location, place, atol=NEAR)
+        assert entries["foot.L"].roll == pytest.approx(roll)
+        np.testing.assert_allclose(matrices(figure), bones, atol=SHOWN)
+        assert present_state(figure, entries["hips"]) == 'FOLLOW'
+    frames = range(4, 21)
+    assert posing.snap_targets(figure, [index(figure, "hand.L")], frames=frames).keyed_frames == len(frames)
+    for frame in frames:
+        scene.frame_set(frame)
+        assert distance(figure, "hand.L") < NEAR
 
 
 @pytest.mark.parametrize("mode", ["XYZ", "ZXY", "QUATERNION"])

@@ -242,6 +242,50 @@ def test_a_prop_in_the_other_hand(figure: Any) -> None:
         posing.hold_prop(figure, prop, [right])
 
 
+@pytest.mark.parametrize("strip", [False, True])
+def test_time_that_is_remapped_is_mapped(figure: Any, strip: bool) -> None:
+    bpy.context.scene.render.frame_map_new = 300  # the clip plays three times as long
+    frames = range(3 * FRAMES[0], 3 * FRAMES[-1] + 1)
+    if strip:
+        animation = figure.animation_data
+        animation.nla_tracks.new().strips.new("clip", FRAMES[0], animation.action)
+        animation.action = None
+    before = shown(figure, frames)
+    assert posing.clip_range(figure) == frames
+    report = posing.targets_from_animation(figure)
+    assert report.keyed_frames == len(frames) and not any("between" in note for note in report.notes)
+    target = figure.poise.effectors["hand.L"].target
+    for frame, way in zip(frames, point(figure, before, "hand.L"), strict=True):
+        bpy.context.scene.frame_set(frame)
+        np.testing.assert_allclose(target.matrix_world.translation, way, atol=NEAR)
+    posing.bake(figure, frames)
+    assert np.abs(shown(figure, frames) - before).max() <= SAME
+    for _ in range(2):  # the second one goes on from the first
+        assert "from frame 17 to 23" in corrected(figure, 20, (0.0, 0.0, 0.04)).summary()
+    assert figure.poise.effectors["hand.L"].target.delta_location.z == pytest.approx(0.08)
+    posing.bake(figure, frames)
+    after = shown(figure, frames)
+    outside = [number for number, frame in enumerate(frames) if not 17 < frame < 23]
+    assert np.abs(after - before)[outside].max() <= SAME
+    moved = point(figure, after, "hand.L") - point(figure, before, "hand.L")
+    np.testing.assert_allclose(moved[20 - frames[0]], (0.0, 0.0, 0.08), atol=NEAR)
+    posing.switch_corrections(figure, False)
+    posing.switch_corrections(figure, True)
+    bpy.context.scene.frame_set(20)
+    assert target.delta_location.z == pytest.approx(0.08)
+    posing.remove_corrections(figure)
+
+    prop = bpy.data.objects.new("prop", None)
+    bpy.context.scene.collection.objects.link(prop)
+    for frame, side in ((1, 0.0), (12, 0.1)):
+        prop.location.x = side
+        prop.keyframe_insert("location", frame=frame)
+    posing.hold_prop(figure, prop, [figure.poise.effectors.find("hand.L")])
+    for frame, way in zip(frames, point(figure, before, "hand.L"), strict=True):
+        bpy.context.scene.frame_set(frame)
+        np.testing.assert_allclose(target.matrix_world.translation, way, atol=NEAR)
+
+
 def test_strips_are_a_recording_too(figure: Any) -> None:
     before = shown(figure)
     animation = figure.animation_data

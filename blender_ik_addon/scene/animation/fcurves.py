@@ -74,6 +74,11 @@ def present_frame() -> float:
     return scene.frame_current + scene.frame_subframe
 
 
+def present_time() -> float:
+    """Return the time of F-curves in the frame that is shown: that with the scene's time remapping."""
+    return float(bpy.context.scene.frame_current_final)
+
+
 def rotation_channel(rotation_mode: str) -> tuple[str, int]:
     """Return the property that a rotation mode is keyed in, and the number of its components."""
     return ROTATION_CHANNELS[rotation_mode]

@@ -44,7 +44,7 @@ from ..animation.own_keys import note_own_keys
 from ..armature.armature import Armature
 from ..armature.restoring import ActionSnapshot, block_with_uid, go_to_frame
 from ..properties.settings import SETTINGS_PATH
-from .frames import key_time
+from .frames import frame_times
 from .options import BakeOptions
 from .replaced_keys import ReplacedKeys
 
@@ -64,7 +64,7 @@ class Destination:
             IKError: A name is taken, or what is written is linked or shared.
         """
         self._options, self._frames = options, tuple(frames)
-        self._times = np.array(frames, dtype=np.float64) * key_time()
+        self._times = frame_times(frames)
         self.span = float(self._times[0]), float(self._times[-1])
         self.strip = options.strip
         self._weights = _weights(frames, options.ease_in, options.ease_out)
@@ -217,7 +217,7 @@ class Destination:
                 armature_object,
                 self.strip,
                 every,
-                (frames * key_time()).tolist(),
+                frame_times(frames).tolist(),
                 lambda row: go_to_frame(scene, float(frames[row])),
             )
             if len(frames) == len(self._frames):

@@ -8,9 +8,12 @@ from numbers import Real
 from typing import Final
 
 import bpy
+import numpy as np
+import numpy.typing as npt
 from bpy.types import Object
 
 from ...core import IKError
+from ...core.arrays import FloatArray
 from ..animation.fcurves import frames_around, key_frames, own_curves, read_keys
 from ..effectors.effectors import targets_of
 from ..properties.declared import check_item
@@ -27,6 +30,16 @@ def key_time() -> float:
     """Return the frame at which animation is played in frame 1 of the scene: its time remapping."""
     render = bpy.context.scene.render
     return render.frame_map_old / render.frame_map_new
+
+
+def frame_times(frames: npt.ArrayLike) -> FloatArray:
+    """Return the times at which F-curves are evaluated at frames (F,) of the scene."""
+    return np.asarray(frames, dtype=np.float64) * key_time()
+
+
+def frames_at(times: npt.ArrayLike) -> FloatArray:
+    """Return the frames (F,) of the scene at which F-curves are evaluated at some times."""
+    return np.asarray(times, dtype=np.float64) / key_time()
 
 
 def bake_range(armature_object: Object, which: str | None = None) -> range:
@@ -119,7 +132,7 @@ def contact_borders(armature_object: Object) -> set[int]:
         for name in CONTACTS:
             curve = curves.get((effector_path(row, name), 0))
             if curve is not None:
-                borders |= {round(frame) for frame in key_frames(curve).tolist()}
+                borders |= {round(frame) for frame in frames_at(key_frames(curve)).tolist()}
     return borders
 
 
@@ -139,7 +152,7 @@ def _keys_of_targets(armature_object: Object) -> set[int]:
     curves = [curve for target in targets for curve in own_curves(target).values()]
     own = own_curves(armature_object).items()
     curves += [curve for (path, _), curve in own if path.startswith(EFFECTORS_PATH)]
-    return {round(frame) for frame in (key_frames(*curves) / key_time()).tolist()}
+    return {round(frame) for frame in frames_at(key_frames(*curves)).tolist()}
 
 
 def _key_frames(objects: Iterable[Object], *, chosen: bool) -> Iterator[float]:
@@ -147,7 +160,7 @@ def _key_frames(objects: Iterable[Object], *, chosen: bool) -> Iterator[float]:
     for obj in objects:
         for curve in own_curves(obj).values():
             keys = read_keys(curve)
-            frames = keys["co"][:, 0] / key_time()
+            frames = frames_at(keys["co"][:, 0])
             yield from (frames[keys["select_control_point"]] if chosen else frames).tolist()
 
 

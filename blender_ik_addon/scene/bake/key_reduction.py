@@ -25,7 +25,7 @@ from ..armature.armature import Armature
 from ..armature.restoring import go_to_frame
 from ..rig.rig import Rig
 from .destinations import Destination
-from .frames import key_time
+from .frames import frame_times
 
 TIGHTER: Final = 0.9
 """Part of the tolerance [1] that is aimed at again where Blender plays more than it."""
@@ -87,7 +87,7 @@ class KeyReduction:
             for own in keys:
                 for channel in with_whole_quaternions([own.channel]):
                     self._keys.setdefault(channel, replace(own, array_index=channel[1]))
-        self._times = self._frames * key_time()
+        self._times = frame_times(self._frames)
         """At which keys are, (F,)."""
         self._pose = Pose(halves(pose.channels), halves(pose.scale))
         dense, curves = self._read(armature_object), list[JointCurves]()

@@ -19,7 +19,7 @@ from ...core import IKError
 from ...core.arrays import BoolArray, FloatArray
 from ...core.messages import Message
 from ..animation.dependence import check_independence
-from ..animation.fcurves import PLACED_BY, driven_channels, is_moved, own_curves, present_frame
+from ..animation.fcurves import PLACED_BY, driven_channels, is_moved, own_curves, present_time
 from ..animation.own_keys import has_only_own_keys
 from ..armature.armature import check_armature, world_from_armature
 from ..kinds.kinds import KINDS, Effector, asked_of
@@ -158,9 +158,9 @@ def _is_played(target: Object, far: BoolArray) -> bool:
     curves = {channel: curve for channel, curve in own_curves(target).items() if channel[0] in PLACED_BY}
     if not curves:
         return False
-    frame = present_frame()
+    time = present_time()
     values = np.array([getattr(target, path)[index] for path, index in curves])
-    played = np.array([curve.evaluate(frame) for curve in curves.values()])
+    played = np.array([curve.evaluate(time) for curve in curves.values()])
     paths = {path for path, _ in curves}
     unkeyed = ("location" not in paths and far[:3, 3].any()) or (paths <= {"location"} and far[:3, :3].any())
     return not unkeyed and bool((np.abs(values - played) <= UNMOVED * (1.0 + np.abs(played))).all())

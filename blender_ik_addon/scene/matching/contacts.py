@@ -44,12 +44,13 @@ from ..animation.fcurves import (
     present_frame,
     read_keys,
     sample_channels,
+    within,
     write_keys,
 )
 from ..armature.armature import read_armature, world_from_armature
 from ..armature.restoring import made_removed_on_error, played_restored, show_keys
 from ..armature.role_table import read_character
-from ..bake.frames import CONTACTS, checked_frames
+from ..bake.frames import CONTACTS, checked_frames, frame_times, frames_at
 from ..effectors.effectors import check_present, label_of
 from ..effectors.transforms import world_from_basis
 from ..jobs import Job
@@ -216,7 +217,8 @@ class ContactsJob(Job[ContactReport]):
         """Frames from the first key of the targets to the last."""
         entries: Any = settings_of(armature_object).effectors
         targets = [entries[row].target for row in self._rows]
-        return frames_around(key_frames(*(c for target in targets for c in own_curves(target).values())))
+        curves = (curve for target in targets for curve in own_curves(target).values())
+        return frames_around(frames_at(key_frames(*curves)).tolist())
 
     # The work
 
@@ -274,7 +276,7 @@ class ContactsJob(Job[ContactReport]):
         for row, track in tracks.items():
             channels = [(effector_path(row, name), 0) for name in CONTACTS[: len(track.points)]]
             if not self._replace and any(channel in curves for channel in channels):
-                found[row] = sample_channels(armature_object, channels, self._frames) > 0.5
+                found[row] = sample_channels(armature_object, channels, frame_times(self._frames)) > 0.5
                 kept.append(row)
         missing = [row for row in tracks if row not in found]
         skeleton = read_armature(armature_object).skeleton
@@ -344,7 +346,7 @@ def key_contacts(armature_object: Object, row: int, frames: Sequence[int], on: B
                 )
             own_channelbag(armature_object).fcurves.remove(curve)
         borders = [0, *(1 + np.flatnonzero(planted[1:] != planted[:-1])).tolist()]
-        times = np.array([frames[border] for border in borders], dtype=np.float64)
+        times = frame_times([frames[border] for border in borders])
         keys = ChannelKeys(path, 0, planted[borders].astype(np.float64), GROUP_OF_CONTACTS)
         write_keys(armature_object, times, [keys], interpolation="CONSTANT")
 
@@ -358,7 +360,7 @@ class _Paths:
     """How targets move, frame by frame, in the world."""
 
     def __init__(self, armature_object: Object, rows: Sequence[int], frames: Sequence[int]) -> None:
-        self._rows, self._frames = rows, np.array(frames, dtype=np.float64)
+        self._rows, self._times = rows, frame_times(frames)
         _, self.scale = world_from_armature(armature_object)
         self._above: dict[int, list[FloatArray]] = {row: [] for row in rows}
         """World_from_basis, (4, 4)."""
@@ -396,11 +398,11 @@ class _Paths:
             return values
         curves = action_curves(entry.contact_path)
         first, last = _range_of(entry.contact_path)
-        inside = np.flatnonzero((self._frames >= first) & (self._frames <= last))
+        inside = np.flatnonzero(within(self._times, first, last))
         for column, channel in enumerate(_channels_of(entry.target)):
             if channel in curves:
                 curve = curves[channel]
-                values[inside, column] = [curve.evaluate(self._frames[frame]) for frame in inside]
+                values[inside, column] = [curve.evaluate(self._times[row]) for row in inside]
         return values
 
     def relative(
@@ -425,22 +427,22 @@ class _Paths:
         if not len(changed):
             return 0
         path = self.unlocked(armature_object, row)
-        within = slice(int(changed[0]), int(changed[-1]) + 1)
-        above, carrier = np.stack(self._above[row])[within], np.stack(self._carrier[row])[within]
-        turns = carrier[:, :3, :3] @ track.turns[within] if channels_that_count(entry)[1] else None
-        near = self._own[row][within.start][3:]
-        keys = target_keys(target, above, points_of(carrier, track.places[within]), turns, near)
+        span = slice(int(changed[0]), int(changed[-1]) + 1)
+        above, carrier = np.stack(self._above[row])[span], np.stack(self._carrier[row])[span]
+        turns = carrier[:, :3, :3] @ track.turns[span] if channels_that_count(entry)[1] else None
+        near = self._own[row][span.start][3:]
+        keys = target_keys(target, above, points_of(carrier, track.places[span]), turns, near)
         first, last = _range_of(entry.contact_path) if _is_as_locked(entry) else (np.inf, -np.inf)
-        if self._frames[0] < first or self._frames[-1] > last:
+        if not within(self._times, first, last).all():
             before = entry.contact_path
             kept = [
                 ChannelKeys(*channel, values, GROUP)
                 for channel, values in zip(_channels_of(target), path.T, strict=True)
             ]
-            entry.contact_path = new_action(f"{target.name} Path", target, self._frames, kept)
+            entry.contact_path = new_action(f"{target.name} Path", target, self._times, kept)
             if before is not None and before.users == 0:
                 bpy.data.actions.remove(before)
-        written = write_keys(target, self._frames[within], keys).keys
+        written = write_keys(target, self._times[span], keys).keys
         entry.contact_keys = _digest(target)
         return written
 

@@ -24,12 +24,16 @@ from ..animation.fcurves import (
     insert_keys,
     is_muted,
     own_curves,
+    present_frame,
+    present_time,
     read_keys,
     remove_curves,
     rotation_channel,
     sample_channels,
+    within,
 )
 from ..armature.rotation_modes import rotations_in
+from ..bake.frames import frame_times
 from ..effectors.effectors import check_present, label_of, target_of
 from ..properties.settings import settings_of
 from .snapping import MatchReport, able_targets, channels_that_count, put_back_on_error, unkeyable
@@ -63,8 +67,7 @@ def correct(
         IKError: No target was moved, one has no keys, or cannot be keyed; everything is as before then.
     """
     check_present(armature_object)
-    settings, scene = settings_of(armature_object), bpy.context.scene
-    frame = float(scene.frame_current_final)
+    settings = settings_of(armature_object)
     before, after = _eases(settings, ease_in, ease_out)
     if not (before > 0.0 and after > 0.0 and np.isfinite([before, after]).all()):
         raise IKError(
@@ -74,7 +77,7 @@ def correct(
         )
     meant = list(range(len(settings.effectors))) if effectors is None else list(effectors)
     rows, notes = able_targets(armature_object, meant, moved=True, keyed=True)
-    moved = [row for row in rows if _offsets(settings.effectors[row], frame)]
+    moved = [row for row in rows if _offsets(settings.effectors[row])]
     if not moved:
         raise IKError(
             "no target is away from its keys on this frame: move one, with auto-key off, and press again"
@@ -83,7 +86,7 @@ def correct(
         )
     with put_back_on_error(armature_object, moved):
         for row in moved:
-            _correct(settings.effectors[row], frame, before, after)
+            _correct(settings.effectors[row], *frame_times([before, after]).tolist())
     bpy.context.view_layer.update()
     notes = notes if effectors is not None else ()
     return MatchReport(
@@ -92,8 +95,8 @@ def correct(
         done=Message(
             "{targets} corrected from frame {first:g} to {last:g}",
             targets=number_of_targets(len(moved)),
-            first=frame - before,
-            last=frame + after,
+            first=present_frame() - before,
+            last=present_frame() + after,
         ),
     )
 
@@ -115,8 +118,7 @@ def switch_corrections(
     rows, curves = _corrected(armature_object, effectors)
     for target, channel, curve in curves:
         curve.mute = not on
-        frame = float(bpy.context.scene.frame_current_final)
-        getattr(target, channel[0])[channel[1]] = curve.evaluate(frame) if on else _base(curve)
+        getattr(target, channel[0])[channel[1]] = curve.evaluate(present_time()) if on else _base(curve)
     return _report(armature_object, rows, Message("{corrections} on") if on else Message("{corrections} off"))
 
 
@@ -212,11 +214,11 @@ def _keyed_channels(entry: Any) -> list[tuple[str, str, int]]:
     return [own for own in wanted if own[1] and all((own[0], index) in curves for index in range(own[2]))]
 
 
-def _offsets(entry: Any, frame: float) -> dict[str, FloatArray]:
-    """Offset of each delta channel at a frame with which a target is where it is now; those that changed."""
-    target, found = entry.target, dict[str, FloatArray]()
+def _offsets(entry: Any) -> dict[str, FloatArray]:
+    """Offset of each delta channel with which a target is where it is now; those that changed."""
+    target, found, time = entry.target, dict[str, FloatArray](), present_time()
     for path, delta, width in _keyed_channels(entry):
-        keyed = sample_channels(target, [(path, index) for index in range(width)], [frame])
+        keyed = sample_channels(target, [(path, index) for index in range(width)], [time])
         now = np.array([getattr(target, path)], dtype=np.float64)
         if np.abs(now - keyed).max() <= MOVED * (1.0 + np.abs(keyed).max()):
             continue
@@ -231,9 +233,9 @@ def _offsets(entry: Any, frame: float) -> dict[str, FloatArray]:
     return found
 
 
-def _correct(entry: Any, frame: float, before: float, after: float) -> None:
-    """Key the offset of a target, and bring its own channels back to their keys."""
-    target, offsets = entry.target, _offsets(entry, frame)
+def _correct(entry: Any, before: float, after: float) -> None:
+    """Key the offset of a target, eased over times of F-curves, and bring its channels back to their keys."""
+    target, offsets, time = entry.target, _offsets(entry), present_time()
     for path, delta, width in _keyed_channels(entry):
         if delta not in offsets:
             continue
@@ -242,10 +244,11 @@ def _correct(entry: Any, frame: float, before: float, after: float) -> None:
             curve = own_curves(target).get((delta, index))
             times, values = np.zeros((2, 0)) if curve is None else read_keys(curve, "co")["co"].T
             rest = 0.0 if curve is None else _base(curve)
-            keys, dropped = {frame: value}, np.zeros(len(times), dtype=bool)
+            keys, dropped = {time: value}, np.zeros(len(times), dtype=bool)
+            others = ~within(times, time, time)
             for end, near, outermost in (
-                (frame - before, (times >= frame - before) & (times < frame), 0),
-                (frame + after, (times > frame) & (times <= frame + after), -1),
+                (time - before, within(times, time - before, time) & others, 0),
+                (time + after, within(times, time, time + after) & others, -1),
             ):
                 if not near.any():
                     keys[end] = float(base[index]) if curve is None else curve.evaluate(end)
@@ -256,5 +259,5 @@ def _correct(entry: Any, frame: float, before: float, after: float) -> None:
                 assign_keys(curve, {name: column[~dropped] for name, column in read_keys(curve).items()})
             insert_keys(target, (delta, index), keys, CORRECTION)
         getattr(target, delta)[:] = offsets[delta].tolist()
-        keyed = sample_channels(target, [(path, index) for index in range(width)], [frame])[0]
+        keyed = sample_channels(target, [(path, index) for index in range(width)], [time])[0]
         getattr(target, path)[:] = keyed.tolist()

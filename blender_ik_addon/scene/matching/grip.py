@@ -16,6 +16,7 @@ from ..animation.dependence import check_independence, dependence
 from ..animation.fcurves import frames_around, key_frames, own_curves, placing, write_keys
 from ..armature.restoring import played_restored
 from ..armature.rotation_modes import set_rotation
+from ..bake.frames import frame_times, frames_at
 from ..effectors.effectors import check_present, label_of, target_of
 from ..effectors.entries import keep_orientation
 from ..effectors.transforms import rides
@@ -107,7 +108,7 @@ def _carrier(armature_object: Object, prop: Object, rows: Sequence[int]) -> Any:
 def _keyed_frames(target: Any) -> range:
     """Whole frames from the first to the last key of a target; none where it has none."""
     curves = [curve for (path, _), curve in own_curves(target).items() if path in placing(target)]
-    return frames_around(key_frames(*curves))
+    return frames_around(frames_at(key_frames(*curves)).tolist())
 
 
 def _sampled(
@@ -148,7 +149,7 @@ def _carry(target: Any, carrier: Any, frames: Sequence[int], found: Sequence[Flo
     places, turns = matrices[:, :3, 3], orthogonal(matrices)
     if frames:
         keys = target_keys(target, np.broadcast_to(np.eye(4), matrices.shape), places, turns)
-        write_keys(target, np.array(frames, dtype=np.float64), keys)
+        write_keys(target, frame_times(frames), keys)
     target.parent, target.parent_type = carrier, 'OBJECT'
     target.matrix_parent_inverse = np.eye(4).tolist()
     row = int(np.abs(np.array(frames or [0]) - bpy.context.scene.frame_current).argmin())

@@ -31,7 +31,7 @@ from ..animation.fcurves import (
 )
 from ..armature.poses import PROPERTIES, RawChannels, raw_channels
 from ..armature.restoring import made_removed_on_error, played_restored, show_keys
-from ..bake.frames import checked_frames
+from ..bake.frames import checked_frames, frame_times, frames_at
 from ..character.setup import setup_character
 from ..effectors.effectors import check_bone, check_present, label_of, target_of
 from ..effectors.entries import add_effector, make_target
@@ -55,21 +55,21 @@ def clip_range(armature_object: Object) -> range:
     Raises:
         IKError: Nothing animates the armature.
     """
-    frames: list[float] = []
+    times: list[float] = []
     animation = armature_object.animation_data
     for curve in own_curves(armature_object).values():
-        frames += list(curve.range()[:])
-    if not frames and animation is not None and animation.use_nla:
+        times += list(curve.range()[:])
+    if not times and animation is not None and animation.use_nla:
         strips = [strip for track in animation.nla_tracks if not track.mute for strip in track.strips]
         for strip in strips:
-            frames += [] if strip.mute else [strip.frame_start, strip.frame_end]
-    if not frames:
+            times += [] if strip.mute else [strip.frame_start, strip.frame_end]
+    if not times:
         raise IKError(
             "nothing animates {armature!r}: assign an action to it, unmute its NLA strips, or "
             "import a clip, and press again",
             armature=armature_object.name,
         )
-    return frames_around(frames)
+    return frames_around(frames_at(times).tolist())
 
 
 def targets_from_animation(
@@ -132,7 +132,7 @@ class TargetsJob(Job[MatchReport]):
                 samples.take(self._object(), frame)
                 yield 0.95 * (number + 1) / len(self._frames)
             armature_object = self._object()
-            frames = np.array(self._frames, dtype=np.float64)
+            times = frame_times(self._frames)
             notes += self._notes(armature_object, rows)
             if corrected := [row for row in rows if has_corrections(armature_object, row)]:
                 remove_corrections(armature_object, corrected)
@@ -140,11 +140,11 @@ class TargetsJob(Job[MatchReport]):
             _reach_for(armature_object, rows)
             entries: Any = settings.effectors
             for row in rows:
-                write_keys(entries[row].target, frames, samples.keys(armature_object, row))
+                write_keys(entries[row].target, times, samples.keys(armature_object, row))
                 entries[row].placed = (0.0,) * 16
             before = settings.recording
             settings.recording = new_action(
-                f"{armature_object.name} Recording", armature_object, frames, samples.pose_keys()
+                f"{armature_object.name} Recording", armature_object, times, samples.pose_keys()
             )
             if before is not None and before.users == 0:
                 bpy.data.actions.remove(before)
@@ -152,7 +152,7 @@ class TargetsJob(Job[MatchReport]):
             if present_frame() in self._frames:  # targets are where they are keyed
                 show_keys(armature_object, [entries[row].target for row in rows])
             return MatchReport(
-                tuple(label_of(settings.effectors[row], row) for row in rows), len(frames), notes
+                tuple(label_of(settings.effectors[row], row) for row in rows), len(times), notes
             )
 
     def _meant(self, armature_object: Object) -> tuple[list[int], tuple[str, ...]]:
@@ -193,7 +193,7 @@ class TargetsJob(Job[MatchReport]):
 
     def _notes(self, armature_object: Object, rows: Sequence[int]) -> tuple[str, ...]:
         """What is not as the clip has it."""
-        frames = key_frames(*own_curves(armature_object).values())
+        frames = frames_at(key_frames(*own_curves(armature_object).values()))
         between = np.abs(frames - np.round(frames)) > 0.01
         if not between.any():
             return ()

@@ -28,6 +28,7 @@ from ..animation.fcurves import (
     own_curves,
     placing,
     present_frame,
+    present_time,
     property_keys,
     rotation_channel,
     write_keys,
@@ -42,7 +43,7 @@ from ..armature.restoring import (
     undone_on_error,
 )
 from ..armature.rotation_modes import rotation_of, rotations_in, set_rotation
-from ..bake.frames import checked_frames
+from ..bake.frames import checked_frames, frame_times
 from ..character.preferring import beyond_limits, prefer_present_pose
 from ..effectors.effectors import check_present, label_of, lacks_target, present_state, target_of
 from ..effectors.entries import entry_at, match_target
@@ -191,13 +192,13 @@ def auto_key_foot(armature_object: Object, row: int, name: str) -> str:
 
 def _key_now(armature_object: Object, rows: Iterable[int], options: set[str]) -> None:
     """Key targets on the present frame; it is noted of what follows that Poise has done so."""
-    frame, entries = present_frame(), cast(Any, settings_of(armature_object).effectors)
+    time, entries = present_time(), cast(Any, settings_of(armature_object).effectors)
     for row in rows:
         (moved, turned), target = channels_that_count(entries[row]), entries[row].target
         follows = present_state(armature_object, entries[row]) == 'FOLLOW'
         key_object(target, options, moved=moved, turned=turned)
         if follows:
-            note_own_keys(target, own_curves(target), (frame, frame))
+            note_own_keys(target, own_curves(target), (time, time))
 
 
 def _moving(armature_object: Object, rows: Sequence[int]) -> list[str]:
@@ -351,7 +352,7 @@ def _key_frames(armature_object: Object, rows: Sequence[int], frames: Sequence[i
                 for path in _paths(entries[row])
                 for key in property_keys(path, [now[path] for now in found[row]], GROUP)
             ]
-            write_keys(target, np.array(frames, dtype=np.float64), keys)
+            write_keys(target, frame_times(frames), keys)
         if present_frame() in frames:
             scene.frame_set(scene.frame_current, subframe=scene.frame_subframe)
 

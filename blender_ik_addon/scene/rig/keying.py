@@ -24,7 +24,7 @@ from ..animation.fcurves import (
     is_locked,
     key_frames,
     own_curves,
-    present_frame,
+    present_time,
     rotation_channel,
 )
 from ..animation.own_keys import note_own_keys
@@ -129,8 +129,7 @@ def key_bones(
             keyed += [name] if open_ones else []
             _insert(armature_object, full, None if len(open_ones) == len(own) else open_ones, name, options)
             channels += [(full, index) for index in open_ones]
-    frame = bpy.context.scene.frame_current_final
-    note_own_keys(armature_object, channels, (frame, frame))
+    note_own_keys(armature_object, channels, (present_time(), present_time()))
     return KeyReport(len(set(keyed)), tuple(dict.fromkeys(kept)))
 
 
@@ -178,14 +177,14 @@ def key_values(owner: Object, paths: Iterable[str], group: str, options: set[str
 
 def _key_before(target: Object, path: str) -> list[float]:
     """Values of a vector at its last key before the present frame, if each component has curves with one."""
-    frame, curves = present_frame(), own_curves(target)
+    time, curves = present_time(), own_curves(target)
     values: list[float] = []
     for index in range(len(getattr(target, path))):
         curve = curves.get((path, index))
         keyed = key_frames(curve) if curve else np.zeros(0)
-        if curve is None or not (keyed < frame).any():
+        if curve is None or not (keyed < time).any():
             return []
-        values.append(curve.evaluate(float(keyed[keyed < frame].max())))
+        values.append(curve.evaluate(float(keyed[keyed < time].max())))
     return values
 
 
@@ -195,7 +194,7 @@ def _chosen(**options: bool) -> set[str]:
 
 def _insert(block: Any, path: str, indices: Sequence[int] | None, group: str, options: set[str]) -> None:
     """Insert keys for components of a property of a data-block, or for all of it."""
-    kind = bpy.context.scene.tool_settings.keyframe_type
+    kind, time = bpy.context.scene.tool_settings.keyframe_type, present_time()
     if options & {'INSERTKEY_AVAILABLE', 'INSERTKEY_REPLACE'}:  # Blender would warn of each that there is not
         value, present = block.path_resolve(path), animated_channels(block)
         single = isinstance(value, str) or not hasattr(value, "__len__")
@@ -204,7 +203,7 @@ def _insert(block: Any, path: str, indices: Sequence[int] | None, group: str, op
         indices = None if indices is None and len(there) == len(every) else there
     try:
         for index in (-1,) if indices is None else indices:
-            block.keyframe_insert(path, index=index, group=group, options=options, keytype=kind)
+            block.keyframe_insert(path, index=index, frame=time, group=group, options=options, keytype=kind)
     except (RuntimeError, TypeError) as error:
         raise IKError(
             "{path} of {block!r} could not be keyed: {error}", path=path, block=block.name, error=error

@@ -39,7 +39,7 @@ from ..animation.fcurves import (
 )
 from ..armature.armature import Armature, read_all
 from ..armature.poses import PoseNote, RawPose, named_bones, pose_sums, poses_of, raw_channels
-from ..bake.frames import key_time
+from ..bake.frames import frame_times
 from ..effectors.effectors import targets_of
 from ..live.following import held
 from ..properties.settings import (
@@ -153,11 +153,6 @@ def object_moved_by_others(obj: Object) -> str:
         if obj.parent_type != 'OBJECT'
         else object_moved_by_others(obj.parent)
     )
-
-
-def frame_times(frames: Sequence[int]) -> FloatArray:
-    """Times at which F-curves are evaluated at frames (F,) of the scene."""
-    return np.asarray(frames, dtype=np.float64) * key_time()
 
 
 @dataclass

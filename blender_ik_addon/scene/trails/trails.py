@@ -36,7 +36,7 @@ from ..animation.own_keys import foreign_keys
 from ..armature.armature import read_armature
 from ..armature.poses import FIRST, raw_channels
 from ..armature.role_table import read_character
-from ..bake.frames import key_time
+from ..bake.frames import frame_times, frames_at
 from ..effectors.effectors import label_of, target_of
 from ..kinds.kinds import KINDS, asked_of
 from ..live.drag_anchors import limbs_and_hips
@@ -45,7 +45,6 @@ from .sampling import (
     Curves,
     Ends,
     Sampled,
-    frame_times,
     is_solvable,
     moved_by_others,
     object_moved_by_others,
@@ -512,7 +511,7 @@ def _frames_of(curve: Any) -> list[int]:
 
     A key between two others in the frames beside it, as in a bake or a recording, is no pose that was chosen.
     """
-    frames = np.unique(np.round(key_frames(curve) / key_time()).astype(np.int64))
+    frames = np.unique(np.round(frames_at(key_frames(curve))).astype(np.int64))
     between = np.isin(frames - 1, frames) & np.isin(frames + 1, frames)
     return frames[~between].tolist()
 
