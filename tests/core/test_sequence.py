@@ -303,8 +303,7 @@ def test_no_limb_snaps_where_a_target_goes_out_of_reach() -> None:
     assert (missed[least == 0.0] < 1e-4).all()
     assert (missed < least + np.diff(least)[-1]).all()
     moved = missed > least + 1e-4
-    more = missed - least
-    assert more[border + 1 + round(0.2 * 24) :].max() < 0.1 * more.max()  # after the time of the smoothness
+    assert 1 <= moved.sum() <= 2.0 * 0.2 * 24  # for less than twice the smoothness
     # What comes nearer in a frame alone is kept back by the others.
     assert any("gives way to smoothness" in message for message in solution.messages)
     for message, error, beyond, more in zip(solution.messages, missed, least, moved, strict=True):

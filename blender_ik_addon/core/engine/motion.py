@@ -11,11 +11,10 @@ millimetre, where a limb gets straight or turns about. So levels are weaker here
 resist the motion of the targets themselves, by a force that is known: T x for targets that move along x. A
 level that its frame can meet alone is strengthened by a multiple of that force, and is met however fast its
 targets move. One that it cannot meet is not, and does not jump. The frame counts less against the terms
-over time then, but for the levels that it meets, and so do those beside it, in which the level is
-strengthened by that force alone: the body leans into what is out of reach over more frames, and where it
-comes to rest it misses by no more. Where targets jump the force has no bound. There the terms over time are
-weakened until it is no more than the strength of a single pose: frames beside a jump would otherwise miss
-their targets to be nearer to it.
+over time then, and so do those beside it, in which the level is strengthened by that force alone: the body
+leans into what is out of reach over more frames, and where it comes to rest it misses by no more. Where
+targets jump the force has no bound. There the terms over time are weakened until it is no more than the
+strength of a single pose: frames beside a jump would otherwise miss their targets to be nearer to it.
 """
 
 from __future__ import annotations
@@ -41,9 +40,8 @@ LEVER: Final = 300.0
 """Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
 targets by short levers, by the square of 0.06 of the reach."""
 YIELDING: Final = 0.25
-"""Weight of a frame that cannot meet its targets [1], by its root of a frame beside, but for the levels that
-are met: bodies are drawn towards the others over twice the time, and do not fold at once where they go out
-of reach."""
+"""Weight of a frame that cannot meet its targets [1], by its root of a frame beside: bodies are drawn towards
+them over twice the time, and do not fold at once where they go out of reach."""
 WINDOW: Final = 96
 """Least number of frames that a window of a long motion adds."""
 OVERLAP: Final = 6.0
@@ -206,17 +204,16 @@ class Motion:
         firm = met & energy.exact
         beside = np.pad(met, ((1, 1), (0, 0)), mode="edge")
         beside = beside[:-2] & beside[2:]  # met in the frames on either side
-        coupling, asked = _asked(energy, values, firm, coupling)
         lost, near = (np.logical_or.reduce(energy.exact & ~some, axis=1) for some in (met, beside))
-        weights = YIELDING ** np.where(lost, 1.0, 0.5 * near)
-        coupling = coupling.weighted(weights)
-        # What is met withstands, at its whole weight, what is missed below it.
+        coupling = coupling.weighted(YIELDING ** np.where(lost, 1.0, 0.5 * near))
+        coupling, asked = _asked(energy, values, firm, coupling)
+        # What is met withstands what is missed below it.
         missed = np.where(energy.exact & ~met, weak.strengths, 0.0)
         below = np.maximum.accumulate(missed[:, ::-1], axis=1)[:, ::-1]
         # Frames beside one that cannot meet its targets are strengthened by the force alone: with a multiple
         # of it a limb would snap straight there, or bend all at once.
         factor = 1.0 + np.where(beside, LEVER, 1.0) / SOFT.last * asked[:, None]
-        enough = np.maximum(SOFT.last, SOFT.ratio * below) * factor / weights[:, None]
+        enough = np.maximum(SOFT.last, SOFT.ratio * below) * factor
         stronger = weak.pulling(np.where(firm, enough, weak.strengths))
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
