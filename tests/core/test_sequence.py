@@ -298,12 +298,13 @@ def test_no_limb_snaps_where_a_target_goes_out_of_reach() -> None:
     assert steps[border] < 1.5 * np.r_[steps[border - 2 : border], steps[border + 1 : border + 3]].max()
     # It slows down from the first frame on in which it cannot follow.
     assert (np.diff(steps[border - 1 : border + 4]) < 0.0).all()
-    # Only what is missed in any case gives way, by less than the target moves on in a frame.
+    # What is missed in any case gives way, and the frame beside, by less than the target moves on in a frame.
     missed = solution.errors[:, 1]
-    assert (missed[least == 0.0] < 1e-4).all()
+    assert (missed[:border] < 1e-4).all()
     assert (missed < least + np.diff(least)[-1]).all()
     moved = missed > least + 1e-4
-    assert 1 <= moved.sum() <= 2.0 * 0.2 * 24  # for less than twice the smoothness
+    more = missed - least
+    assert more[border + 1 + round(0.2 * 24) :].max() < 0.1 * more.max()  # after the time of the smoothness
     # What comes nearer in a frame alone is kept back by the others.
     assert any("gives way to smoothness" in message for message in solution.messages)
     for message, error, beyond, more in zip(solution.messages, missed, least, moved, strict=True):
