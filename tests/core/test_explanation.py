@@ -339,6 +339,8 @@ def test_place_and_orientation_of_one_effector_are_told_apart():
     )
     assert why(solution, 0).shares_with == ("its own orientation",)
     assert why(solution, 1).shares_with == ("its own position",)
+    own = "position and orientation cannot both be met: turn or move the target, or ask for only one of them"
+    assert all(own in error.note and "shares" not in error.note for error in solution.errors)
 
 
 @each_method

@@ -480,6 +480,20 @@ def test_a_limit_in_the_way_is_named():
     assert report.effectors[0].why in report.message
 
 
+def test_a_position_and_an_orientation_that_do_not_go_together_are_told_so_once(armature: Any):
+    entry = armature.poise.effectors[0]
+    entry.point = (0.0, armature.data.bones[entry.bone].length, 0.0)
+    reach = sum(bone.length for bone in armature.data.bones)
+    target(armature).location = (0.0, 0.0, reach)  # all bones straight up, the last one turned away
+    target(armature).rotation_euler.x += 1.0
+    [tip] = posing.solve_pose(armature).effectors
+    assert (tip.position or 0.0) > 0.01 < (tip.rotation or 0.0)
+    own = "position and orientation cannot both be met: turn or move the target, or ask for only one of them"
+    assert tip.why.count(own) == 1 and "shares" not in tip.why, tip.why
+    entry.kind = 'POSITION'
+    assert posing.solve_pose(armature).reached
+
+
 @pytest.mark.parametrize("scale", [1.0, 0.01])
 def test_the_reason_of_a_miss_is_told_in_the_report_and_kept_for_the_panel(scale: float, armature: Any):
     armature.scale = (scale,) * 3

@@ -156,6 +156,10 @@ class Explanation:
 
     def why(self, metres: float = 1.0) -> str:
         """The reason alone, without the amount, with world metres to one unit of length."""
+        return Joined("; ", self.reasons(metres))
+
+    def reasons(self, metres: float = 1.0) -> list[str]:
+        """The parts of the reason, one clause each."""
         parts: list[str] = []
         if not self.movable:
             parts.append(Message("no free channel moves it"))
@@ -163,8 +167,16 @@ class Explanation:
             parts.append(Message("beyond the longest reach of its chain"))
         elif self.reason not in (Reason.LIMITS, Reason.PRECEDENCE, Reason.SHARED):
             parts.append(_IN_WORDS[self.reason])
-        if self.shares_with:
-            names = in_a_row(self.shares_with, NAMES_SHOWN)
+        others = [name for name in self.shares_with if name not in _ITS_OWN]
+        if len(others) < len(self.shares_with):
+            parts.append(
+                Message(
+                    "position and orientation cannot both be met: turn or move the target, or ask for only "
+                    "one of them"
+                )
+            )
+        if others:
+            names = in_a_row(others, NAMES_SHOWN)
             parts.append(
                 Message("shares the error with {names}", names=names)
                 if self.level is None
@@ -204,7 +216,7 @@ class Explanation:
         elif self.reason in (Reason.OUT_OF_REACH, Reason.LIMITS) and not self.proven:
             # Limits and straight limbs hold this pose; nothing says that no other one reaches.
             parts.append(Message("the best pose found"))
-        return Joined("; ", parts) if parts else _IN_WORDS[self.reason]
+        return parts or [_IN_WORDS[self.reason]]
 
     def _amount(self, error: float, metres: float) -> str:
         return angle_text(error) if self.angular else length_text(error * metres)
@@ -220,6 +232,9 @@ _IN_WORDS: Final = {
     Reason.NOT_CONVERGED: Message("not converged"),
 }
 """Each reason where no limit and no task is named."""
+
+_ITS_OWN: Final = (Message("its own position"), Message("its own orientation"))
+"""What the other task of the same effector is about."""
 
 
 # What holds the forces of missed tasks
@@ -549,7 +564,7 @@ def _names(tasks: Sequence[Task], asking: Task) -> tuple[str, ...]:
 
     def name(task: Task) -> str:
         if isinstance(task, AxisTask) and task.label == asking.label:
-            return Message("its own orientation") if task.angular else Message("its own position")
+            return _ITS_OWN[task.angular]
         return task.label
 
     return tuple(dict.fromkeys(map(name, tasks)))

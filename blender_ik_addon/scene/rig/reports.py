@@ -279,12 +279,12 @@ def solver_reasons(
             texts.append("" if influence == 0.0 else Message("its weight is 0"))
             continue
         missed = [why for why in islice(whys, count) if why is not None]
-        parts = [with_own_levels(why).why(scale) for why in missed]
-        if len(set(parts)) > 1:
-            parts = [
-                Message("orientation {why}", why=part) if why.angular else Message("position {why}", why=part)
-                for why, part in zip(missed, parts, strict=True)
-            ]
+        reasons = [with_own_levels(why).reasons(scale) for why in missed]
+        parts = [reason for reason in reasons[0] if all(reason in own for own in reasons)] if reasons else []
+        for why, own in zip(missed, reasons, strict=True):
+            if rest := Joined("; ", [reason for reason in own if reason not in parts]):
+                what = Message("orientation: {why}") if why.angular else Message("position: {why}")
+                parts.append(what.filled(why=rest))
         texts.append(Joined("; ", dict.fromkeys(parts)))
     return texts
 
