@@ -12,6 +12,7 @@ from mathutils import Matrix, Vector
 
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.animation.fcurves import own_curves, remove_curves
 from blender_ik_addon.scene.compat import stored_values
 from blender_ik_addon.scene.effectors.effectors import present_state
 from blender_ik_addon.scene.live.dragging import Drag
@@ -361,6 +362,40 @@ def test_keyed_by_poise_what_follows_goes_on_following_until_somebody_else_moves
     bpy.context.scene.frame_set(5)  # it is played again
     assert present_state(armature, hips) == 'FOLLOW'
     hips.target.keyframe_insert("location", frame=5)
+    assert present_state(armature, hips) == 'REACH'
+
+
+def without_animation(target: Any) -> None:
+    target.animation_data_clear()
+
+
+def without_curves(target: Any) -> None:
+    remove_curves(target, own_curves(target))
+
+
+def without_last_keys(target: Any) -> None:
+    for path in ("location", "rotation_euler"):
+        target.keyframe_delete(path, frame=9)
+
+
+@pytest.mark.parametrize("frame", [1, 5, 9])
+@pytest.mark.parametrize("delete", [without_animation, without_curves, without_last_keys])
+def test_what_follows_goes_on_following_when_its_keys_are_deleted_in_live_mode(
+    delete: Callable[[Any], None], frame: int
+):
+    armature, scene = character(), bpy.context.scene
+    hips = effector(armature, "hips")
+    for keyed in (1, 9):
+        scene.frame_set(keyed)
+        solved(armature, place(armature, "hand.L") - np.array((0.0, 0.03, 0.03)) * keyed)
+        posing.key_targets(armature)
+    posing.switch_live(armature, True)
+    scene.frame_set(frame)
+    delete(hips.target)
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+    assert present_state(armature, hips) == hips.state == 'FOLLOW'
+    hips.target.location.z -= 0.05
     assert present_state(armature, hips) == 'REACH'
 
 

@@ -54,6 +54,7 @@ from ..rig.noted import (
     held_from_now,
     note_held,
     note_origin,
+    note_played,
     on_the_way,
     parts_of_bones,
     read_settings,
@@ -248,6 +249,7 @@ class _Update:
         held = tuple(effectors)
         if trigger is Trigger.FRAME:
             held = held_at_keys(armature_object, effectors, depsgraph)
+            note_played(armature_object, effectors)
         elif state is State.AT_REST:
             goes_on = body is not None and body.changed and not (reposed or self.tool)
             held = held_from_now(armature_object, effectors, depsgraph, goes_on=goes_on)

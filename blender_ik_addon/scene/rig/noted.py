@@ -42,7 +42,7 @@ from ..effectors.effectors import (
     world_from_targets,
 )
 from ..effectors.feet import unrolled
-from ..effectors.transforms import place_target
+from ..effectors.transforms import note_place, place_target
 from ..kinds.frame_data import orientations
 from ..kinds.kinds import Effector
 from ..properties.settings import POISE_PG_joint, settings_of, solver_options
@@ -298,6 +298,14 @@ def held_at_keys(
         else effector
         for effector in effectors
     )
+
+
+def note_played(armature_object: Object, effectors: Sequence[Effector]) -> None:
+    """Note where keys have put targets of what follows: when the keys are gone nobody has moved these."""
+    entries = settings_of(armature_object).effectors
+    for entry in (entries[effector.index] for effector in effectors if effector.follows and effector.target):
+        if is_moved(entry.target, armature_object):
+            note_place(entry)
 
 
 def held_for_bake(
