@@ -159,6 +159,8 @@ def test_a_problem_is_read_as_it_was_written(kind: type[Task], data: st.DataObje
     problem = Problem(chain(JOINTS), task, data.draw(st.one_of(st.none(), channels)))
     again = from_json(to_json(problem), Problem)
     same(problem, again)
+    # By its values, arrays included, whatever a dataclass would make of them.
+    assert again.tasks == problem.tasks and len({task, *again.tasks}) == 1
     assert to_json(again) == to_json(problem)
 
 

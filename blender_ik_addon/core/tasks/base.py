@@ -293,7 +293,7 @@ class Task(ABC):
             np.array_equal(getattr(self, name), getattr(other, name), equal_nan=True)
             if name in self.arrays
             else getattr(self, name) == getattr(other, name)
-            for name in self.__dataclass_fields__
+            for name in (each.name for each in fields(self))
         )
 
     def __hash__(self) -> int:
