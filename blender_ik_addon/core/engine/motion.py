@@ -205,16 +205,13 @@ class Motion:
         beside = np.pad(met, ((1, 1), (0, 0)), mode="edge")
         beside = beside[:-2] & beside[2:]  # met in the frames on either side
         lost, near = (np.logical_or.reduce(energy.exact & ~some, axis=1) for some in (met, beside))
-        coupling = coupling.weighted(YIELDING ** np.where(lost, 1.0, 0.5 * near))
-        coupling, asked = _asked(energy, values, firm, coupling)
-        # What is met withstands what is missed below it.
-        missed = np.where(energy.exact & ~met, weak.strengths, 0.0)
-        below = np.maximum.accumulate(missed[:, ::-1], axis=1)[:, ::-1]
-        # Frames beside one that cannot meet its targets are strengthened by the force alone: with a multiple
-        # of it a limb would snap straight there, or bend all at once.
-        factor = 1.0 + np.where(beside, LEVER, 1.0) / SOFT.last * asked[:, None]
-        enough = np.maximum(SOFT.last, SOFT.ratio * below) * factor
-        stronger = weak.pulling(np.where(firm, enough, weak.strengths))
+        weights = YIELDING ** np.where(lost, 1.0, 0.5 * near)
+        coupling, asked = _asked(energy, values, firm, coupling.weighted(weights))
+        # Levels keep their whole strength but beside frames that miss them. There they are strengthened by the
+        # force alone: with a multiple of it a limb would snap straight, or bend all at once.
+        whole, lever = np.where(beside, 1.0 / weights[:, None], 1.0), np.where(beside, LEVER, 1.0)
+        factor = whole + lever / SOFT.last * asked[:, None]
+        stronger = weak.pulling(weak.strengths * np.where(firm, factor, 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
 
