@@ -11,10 +11,11 @@ millimetre, where a limb gets straight or turns about. So levels are weaker here
 resist the motion of the targets themselves, by a force that is known: T x for targets that move along x. A
 level that its frame can meet alone is strengthened by a multiple of that force, and is met however fast its
 targets move. One that it cannot meet is not, and does not jump. The frame counts less against the terms
-over time then, and so do those beside it, in which the level is strengthened by that force alone: the body
-leans into what is out of reach over more frames, and where it comes to rest it misses by no more. Where
-targets jump the force has no bound. There the terms over time are weakened until it is no more than the
-strength of a single pose: frames beside a jump would otherwise miss their targets to be nearer to it.
+over time then, but for levels that are met there and in the frames beside, and so do the frames beside it,
+in which the level is strengthened by that force alone: the body leans into what is out of reach over more
+frames, and where it comes to rest it misses by no more. Where targets jump the force has no bound. There
+the terms over time are weakened until it is no more than the strength of a single pose: frames beside a
+jump would otherwise miss their targets to be nearer to it.
 """
 
 from __future__ import annotations
@@ -207,8 +208,8 @@ class Motion:
         lost, near = (np.logical_or.reduce(energy.exact & ~some, axis=1) for some in (met, beside))
         weights = YIELDING ** np.where(lost, 1.0, 0.5 * near)
         coupling, asked = _asked(energy, values, firm, coupling.weighted(weights))
-        # Levels keep their whole strength but beside frames that miss them. There they are strengthened by the
-        # force alone: with a multiple of it a limb would snap straight, or bend all at once.
+        # Levels keep their whole strength but beside frames that miss them. There they are strengthened by
+        # the force alone: with a multiple of it a limb would snap straight, or bend all at once.
         whole, lever = np.where(beside, 1.0 / weights[:, None], 1.0), np.where(beside, LEVER, 1.0)
         factor = whole + lever / SOFT.last * asked[:, None]
         stronger = weak.pulling(weak.strengths * np.where(firm, factor, 1.0))
