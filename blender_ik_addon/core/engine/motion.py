@@ -11,11 +11,10 @@ millimetre, where a limb gets straight or turns about. So levels are weaker here
 resist the motion of the targets themselves, by a force that is known: T x for targets that move along x. A
 level that its frame can meet alone is strengthened by a multiple of that force, and is met however fast its
 targets move. One that it cannot meet is not, and does not jump. The frame counts less against the terms
-over time then, but for levels that are met there and in the frames beside, and so do the frames beside it,
-in which the level is strengthened by that force alone: the body leans into what is out of reach over more
-frames, and where it comes to rest it misses by no more. Where targets jump the force has no bound. There
-the terms over time are weakened until it is no more than the strength of a single pose: frames beside a
-jump would otherwise miss their targets to be nearer to it.
+over time then, and so do those beside it, in which the level is strengthened by that force alone: the body
+leans into what is out of reach over more frames, and where it comes to rest it misses by no more. Where
+targets jump the force has no bound. There the terms over time are weakened until it is no more than the
+strength of a single pose: frames beside a jump would otherwise miss their targets to be nearer to it.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ SPACINGS: Final = tuple(FARTHEST >> halvings for halvings in range(FARTHEST.bit_
 LEVER: Final = 300.0
 """Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
 targets by short levers, by the square of 0.06 of the reach."""
-YIELDING: Final = 0.25
+OUT_OF_REACH: Final = 0.25
 """Weight of a frame that cannot meet its targets [1], by its root of a frame beside: bodies are drawn towards
 them over twice the time, and do not fold at once where they go out of reach."""
 WINDOW: Final = 96
@@ -206,12 +205,11 @@ class Motion:
         beside = np.pad(met, ((1, 1), (0, 0)), mode="edge")
         beside = beside[:-2] & beside[2:]  # met in the frames on either side
         lost, near = (np.logical_or.reduce(energy.exact & ~some, axis=1) for some in (met, beside))
-        weights = YIELDING ** np.where(lost, 1.0, 0.5 * near)
+        weights = OUT_OF_REACH ** np.where(lost, 1.0, 0.5 * near)
         coupling, asked = _asked(energy, values, firm, coupling.weighted(weights))
-        # Levels keep their whole strength but beside frames that miss them. There they are strengthened by
-        # the force alone: with a multiple of it a limb would snap straight, or bend all at once.
-        whole, lever = np.where(beside, 1.0 / weights[:, None], 1.0), np.where(beside, LEVER, 1.0)
-        factor = whole + lever / SOFT.last * asked[:, None]
+        # Frames beside one that cannot meet its targets are strengthened by the force alone: with a multiple
+        # of it a limb would snap straight there, or bend all at once.
+        factor = 1.0 + np.where(beside, LEVER, 1.0) / SOFT.last * asked[:, None]
         stronger = weak.pulling(weak.strengths * np.where(firm, factor, 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
@@ -246,7 +244,7 @@ class Motion:
     ) -> Plan[FloatArray]:
         """The lowest minimum from given starts, (F, nv) each, the first of which may be `far` from it."""
         alike = energy.with_strengths(replace(SOFT, ratio=1.0))
-        coupling = coupling.weighted(YIELDING)  # it is not known yet which frames can meet their targets
+        coupling = coupling.weighted(OUT_OF_REACH)  # it is not known yet which frames can meet their targets
         best: Minimum | None = None
         for number, start in enumerate(starts):
             if any(np.abs(start - other).max(initial=0.0) <= ROUGH for other in starts[:number]):
