@@ -28,7 +28,7 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.methods.loop import StepRuleLoop
-from blender_ik_addon.core.methods.step_rules import basic_elements, damped_step
+from blender_ik_addon.core.methods.step_rules import basic_elements
 from blender_ik_addon.core.model.mechanism import Mechanism
 from blender_ik_addon.core.problem.options import USED_BY
 from blender_ik_addon.core.problem.system import assemble
@@ -415,28 +415,6 @@ def test_a_step_of_dls_is_that_of_the_paper(constant: bool, target: list[float])
     assert_allclose(step, expected, atol=1e-6)
 
 
-def test_dls_of_one_update_a_step_follows_targets_as_the_loop_of_the_paper_does() -> None:
-    """A target in and out of reach, one iteration for each of its places [Buss2009 §8]."""
-    skeleton, angles = planar(3), np.array([0.1, 0.2, 0.3])
-    problem, damping = Problem(skeleton, (reach(3, [0.0, 3.0, 0.0]),)), 1.0
-    tracker = Tracker(
-        problem,
-        planar_pose(*angles),
-        SolverOptions(
-            method="DLS", damping=damping, constant_damping=True, redundancy="start", max_iterations=1
-        ),
-    )
-    for step in range(60):
-        target = np.array([np.sin(0.1 * step), 2.4 + 0.9 * np.sin(0.07 * step), 0.0])
-        posed = forward_kinematics(skeleton, planar_pose(*angles))
-        error = (target - posed.point(2, tip())) / skeleton.reach
-        places = posed.matrices[:, :3, 3]
-        jacobian = np.cross([0.0, 0.0, 1.0], posed.point(2, tip()) - places).T / skeleton.reach
-        angles = angles + damped_step(jacobian, error, damping)
-        ours = tracker.solve([target]).pose.channels[:, 5]
-        assert_allclose(ours, angles, atol=1e-6)
-
-
 @pytest.mark.parametrize("method", sorted(USED_BY["alternate_jacobian"]))
 def test_the_alternate_jacobian_is_that_of_the_target(method: str) -> None:
     """Its first step is the rule's with the target in place of the point; it gets there all the same."""
@@ -464,17 +442,6 @@ def test_the_jacobian_of_a_target_turns_it_about_the_joints() -> None:
     expected = 2.0 * np.cross([0.0, 0.0, 1.0], target - places).T  # v × (t − p), [Buss2009 §2]
     assert_allclose(jacobian[0, :3], expected, atol=1e-12)
     assert_array_equal(jacobian[0, 3:], system.jacobian(posed)[0, 3:])
-
-
-@pytest.mark.parametrize("stretched", [True, False])
-def test_basic_elements_in_space_determine_every_channel(stretched: bool, rng: np.random.Generator) -> None:
-    for skeleton in (chain(4), upper_body(), planar(3)):
-        rest = Pose.rest(skeleton, (1,))
-        pose = rest if stretched else random_pose(rng, skeleton, angle=0.7, only_free=True)[None]
-        mechanism = Mechanism(skeleton, rest, range(len(skeleton)))
-        rows = basic_elements(mechanism.place(mechanism.values(pose)))
-        assert rows.shape == (1, 6 * len(mechanism.joints), mechanism.size)
-        assert np.linalg.matrix_rank(rows[0]) == mechanism.size
 
 
 def test_basic_elements_in_space_contain_those_of_the_plane() -> None:

@@ -2,7 +2,6 @@
 """The papers' step rules against their definitions, on matrices and on planar chains."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,8 +14,6 @@ from blender_ik_addon.core import IKError, Pose, Skeleton
 from blender_ik_addon.core.arrays import IntArray
 from blender_ik_addon.core.methods.step_rules import (
     bounded_least_squares_step,
-    clamped_largest,
-    clamped_magnitude,
     damped_step,
     extended_jacobian_step,
     null_space_projection,
@@ -74,16 +71,6 @@ def test_penroses_four_conditions(matrix: Array, exponent: int) -> None:
     assert_penrose(scaled, pseudo_inverse(scaled), condition=1e3)
 
 
-@given(seed=st.integers(0, 2**32 - 1), exponents=st.lists(floats(-7.0, 0.0), min_size=1, max_size=4))
-def test_penroses_four_conditions_on_badly_scaled_matrices(seed: int, exponents: list[float]) -> None:
-    rng = np.random.default_rng(seed)
-    singular = 10.0 ** np.array(exponents)
-    left, _ = np.linalg.qr(rng.normal(size=(5, len(singular))))
-    right, _ = np.linalg.qr(rng.normal(size=(6, len(singular))))
-    matrix = left * singular @ right.T
-    assert_penrose(matrix, pseudo_inverse(matrix), condition=10.0 * singular.max() / singular.min())
-
-
 def test_ringlayers_example() -> None:
     """[Ringlayer] prints −1 as last element but calculates with A Aᵀ = [[6, 5], [5, 6]], that is with +1."""
     matrix = np.array([[1.0, 2.0, 1.0], [2.0, 1.0, 1.0]])
@@ -100,19 +87,6 @@ def test_singular_values_below_the_tolerance_count_as_zero() -> None:
     matrix = np.diag([1.0, 1e-4])
     assert_allclose(pseudo_inverse(matrix), np.diag([1.0, 1e4]))
     assert_allclose(pseudo_inverse(matrix, tolerance=1e-3), np.diag([1.0, 0.0]))
-
-
-# ----------------------------------------------------------------------------------------------------------
-# Damped and weighted
-
-
-@each_seed
-def test_the_null_space_projection_is_one(seed: int) -> None:
-    jacobian, _ = random_level(np.random.default_rng(seed), 3, 7, rank=2)
-    projection = null_space_projection(jacobian)
-    assert_allclose(jacobian @ projection, np.zeros((3, 7)), atol=ROUNDING)
-    assert_allclose(projection @ projection, projection, atol=ROUNDING)
-    assert_allclose(np.trace(projection), 5.0)
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -230,11 +204,6 @@ def bend_of(skeleton: Skeleton, values: Array, force: Array) -> Array:
     return posed.hessian(force[None, None], jacobian[None, None]).matrix()[0]
 
 
-def derivative(function: Callable[[Array], Array], at: Array, along: Array, step: float = 1e-5) -> Array:
-    """Central difference."""
-    return (function(at + step * along) - function(at - step * along)) / (2.0 * step)
-
-
 SPRINGS = {"planar": (planar(4), (0, 1)), "tree": (None, (0, 1, 2))}
 
 
@@ -249,23 +218,6 @@ def spring_case(case: str, rng: np.random.Generator) -> tuple[Skeleton, tuple[in
 
 
 @each_seed
-@pytest.mark.parametrize("case", SPRINGS)
-def test_the_matrix_of_springs_is_how_their_balance_changes(case: str, seed: int) -> None:
-    """A dθ is the change of K(θ − θ₀) − Jᵀf at constant f, so G must be the exact second derivative."""
-    rng = np.random.default_rng(seed)
-    skeleton, rows, values, stiffness, free = spring_case(case, rng)
-    force = np.zeros(3)
-    force[list(rows)] = rng.normal(size=len(rows))
-    along = rng.normal(size=len(values))
-
-    def unbalanced(at: Array) -> Array:
-        return stiffness * (at - free) - placed(skeleton, at)[2].T @ force
-
-    a = np.diag(stiffness) - bend_of(skeleton, values, force)
-    assert_allclose(a @ along, derivative(unbalanced, values, along), atol=1e-7)
-
-
-@each_seed
 def test_the_spring_inverse_is_its_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     (jacobian, e), stiffness = random_level(rng, 3, 7), rng.uniform(0.5, 2.0, 7)
@@ -276,17 +228,6 @@ def test_the_spring_inverse_is_its_definition(seed: int) -> None:
     assert_allclose(spring_inverse(jacobian, stiffness, bend)[0], expected, atol=1e-8)
     change = springs_step(jacobian, e, stiffness, np.ones(7), bend)
     assert_allclose(change, expected @ e, atol=1e-8)
-
-
-@each_seed
-def test_springs_without_forces_are_whitneys_and_equal_ones_moore_penrose(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    (jacobian, _), stiffness = random_level(rng, 3, 7, rank=2 if seed == 0 else 3), rng.uniform(0.5, 2.0, 7)
-    assert_allclose(spring_inverse(jacobian, np.full(7, 2.0))[0], pseudo_inverse(jacobian), atol=ROUNDING)
-    if seed:  # without all rows Whitney's weights also which of the nearest motions of the effector is taken
-        soft = jacobian.T / stiffness[:, None]
-        whitneys = soft @ np.linalg.inv(jacobian @ soft)
-        assert_allclose(spring_inverse(jacobian, stiffness)[0], whitneys, atol=1e-9)
 
 
 def test_springs_whose_matrix_is_singular_or_indefinite_have_an_answer(rng: np.random.Generator) -> None:
@@ -375,18 +316,10 @@ def test_elements_take_displacements_and_weights(rng: np.random.Generator) -> No
 # Bounded least squares
 
 
-def assert_least(jacobian: Array, e: Array, lower: Array, upper: Array, c: float) -> None:
-    """The step is inside its box and nothing in it is nearer: the cost rises along each way that is left."""
-    change = bounded_least_squares_step(jacobian, e, lower, upper, c)
-    assert (change >= lower).all() and (change <= upper).all()
-    slope = jacobian.T @ (jacobian @ change - e) + c * c * change
-    assert (slope[change > lower] < 1e-7).all() and (slope[change < upper] > -1e-7).all()
-
-
 @given(
     seed=st.integers(0, 2**32 - 1),
     shape=st.tuples(st.integers(1, 6), st.integers(1, 8)),
-    c=floats(0.05, 1.0),
+    c=st.one_of(st.just(0.0), floats(0.05, 1.0)),
     size=st.sampled_from([0.1, 1.0, 30.0]),
 )
 def test_the_bounded_step_is_the_best_within_its_bounds(
@@ -396,31 +329,14 @@ def test_the_bounded_step_is_the_best_within_its_bounds(
     jacobian, e = rng.normal(size=shape), size * rng.normal(size=shape[0])
     lower, upper = -rng.uniform(0.0, 0.5, shape[1]), rng.uniform(0.01, 0.5, shape[1])
     lower[rng.random(shape[1]) < 0.2] = -np.inf
+    fixed = rng.random(shape[1]) < 0.1
+    lower[fixed] = upper[fixed] = 0.0
     if seed % 3 == 0:  # 0 need not lie inside: the pose may be outside its limits
         lower, upper = lower + 0.3, upper + 0.3
-    assert_least(jacobian, e, lower, upper, c)
-
-
-@each_seed
-def test_the_bounded_step_without_damping_is_too(seed: int) -> None:
-    jacobian, e = random_level(np.random.default_rng(seed), 4, 6, rank=3)
-    assert_least(jacobian, e, np.full(6, -0.2), np.full(6, 0.1), 0.0)
-
-
-def test_the_bounded_step_without_bounds_is_the_damped_one(rng: np.random.Generator) -> None:
-    jacobian, e = random_level(rng, 3, 6)
-    none = np.full(6, np.inf)
-    change = bounded_least_squares_step(jacobian, e, -none, none, 0.4)
-    assert_allclose(change, damped_step(jacobian, e, 0.4), atol=ROUNDING)
-
-
-def test_a_channel_without_room_stays_and_the_others_take_over(rng: np.random.Generator) -> None:
-    jacobian, e = random_level(rng, 2, 5)
-    lower, upper = np.full(5, -np.inf), np.full(5, np.inf)
-    lower[1] = upper[1] = 0.0
-    change = bounded_least_squares_step(jacobian, e, lower, upper)
-    assert change[1] == 0.0
-    assert_allclose(jacobian @ change, e, atol=1e-9)
+    change = bounded_least_squares_step(jacobian, e, lower, upper, c)
+    assert (change >= lower).all() and (change <= upper).all()
+    slope = jacobian.T @ (jacobian @ change - e) + c * c * change  # rises along each way that is left
+    assert (slope[change > lower] < 1e-7).all() and (slope[change < upper] > -1e-7).all()
 
 
 def test_bounds_the_wrong_way_round_are_refused() -> None:
@@ -430,20 +346,6 @@ def test_bounds_the_wrong_way_round_are_refused() -> None:
 
 # ----------------------------------------------------------------------------------------------------------
 # Clamps, batches
-
-
-def test_clamps_shorten_what_is_too_long_and_keep_its_direction(rng: np.random.Generator) -> None:
-    vectors = rng.normal(size=(4, 3))
-    size = np.linalg.norm(vectors, axis=1)
-    shortened = clamped_magnitude(vectors, np.array([0.5, np.inf, 0.5, 0.5]))
-    assert_allclose(
-        np.linalg.norm(shortened, axis=1), [min(0.5, size[0]), size[1], *np.minimum(0.5, size[2:])]
-    )
-    assert_allclose(np.cross(shortened, vectors), 0.0, atol=ROUNDING)
-    largest = clamped_largest(vectors, 0.4)
-    assert_allclose(np.abs(largest).max(axis=1), np.minimum(0.4, np.abs(vectors).max(axis=1)))
-    assert_array_equal(clamped_magnitude(np.zeros((1, 3)), 0.5), np.zeros((1, 3)))
-    assert_array_equal(clamped_largest(np.zeros((1, 3)), np.inf), np.zeros((1, 3)))
 
 
 def test_the_rules_without_bounds_answer_a_batch_one_by_one(rng: np.random.Generator) -> None:
