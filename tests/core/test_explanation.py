@@ -27,8 +27,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.amounts import angle_text
 from blender_ik_addon.core.explain import explanation as module
-from blender_ik_addon.core.explain.explanation import Limit, explain
-from blender_ik_addon.core.problem.system import assemble
+from blender_ik_addon.core.explain.explanation import Limit
 from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso
 
 each_method = pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
@@ -451,28 +450,6 @@ def test_the_unit_of_length_changes_no_reason(scale: float):
     assert [answer[:3] for answer in here] == [answer[:3] for answer in there] and here
     for one, other in zip(here, there, strict=True):
         np.testing.assert_allclose(one[3], other[3], rtol=1e-3, atol=1e-4)
-
-
-def test_many_frames_are_explained_as_each_alone():
-    skeleton = planar(3)
-    targets = np.array([[1.0, 1.5, 0.0], [5.0, 0.0, 0.0], [0.5, 1.0, 0.4]])
-    problem = Problem(skeleton, (reach("joint.2", targets, name="hand"),))
-    poses = [
-        solve(Problem(skeleton, (task.at_frame(frame),)), Pose.rest(skeleton)).pose
-        for frame in range(3)
-        for task in problem.tasks
-    ]
-    together = Pose.from_channels(np.stack([pose.channels for pose in poses]))
-    system = assemble(problem, together)
-    posed = system.place(system.mechanism.values(together))
-    reached = system.errors(posed) < 1e-4
-    assert reached.ravel().tolist() == [True, False, False]
-    answers = [answer for (answer,) in explain(system, posed, reached)]
-    assert answers[0] is None
-    assert [answer.text for answer in answers[1:] if answer is not None] == [
-        "2000 mm beyond the longest reach of its chain",
-        "400 mm out of reach; the best pose found",
-    ]
 
 
 @pytest.mark.parametrize(("angle", "words"), [(1e-16, "0°"), (-1e-17, "0°"), (np.radians(0.25), "0.25°")])

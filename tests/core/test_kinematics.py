@@ -12,7 +12,7 @@ from blender_ik_addon.core import IKError, Pose, Skeleton, forward_kinematics
 from blender_ik_addon.core.model.kinematics import orthogonalized
 from blender_ik_addon.core.model.mechanism import Mechanism
 from blender_ik_addon.core.model.skeleton import INHERIT_SCALE
-from tests.core.builders import Array, chain, humanoid, random_pose, random_rotations, tip, tree
+from tests.core.builders import Array, chain, random_pose, random_rotations, tip, tree
 from tests.core.strategies import ORDER_NAMES, rotation_about
 
 ROUNDING = 1e-12
@@ -59,12 +59,6 @@ def test_a_joint_is_its_parent_times_rest_translation_rotation_scale(seed: int) 
         assert_allclose(matrices[joint], product_of_locals(skeleton, pose, joint), atol=ROUNDING)
 
 
-def test_the_rest_pose_is_the_rest(rng: np.random.Generator) -> None:
-    skeleton = tree(rng, 20, settings=True)
-    matrices = place(skeleton, Pose.rest(skeleton))
-    assert_allclose(matrices, skeleton.armature_from_joint_rest, atol=ROUNDING)
-
-
 @pytest.mark.parametrize("seed", SETTINGS)
 def test_moving_the_roots_rigidly_moves_everything_rigidly(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -90,25 +84,6 @@ def test_without_translation_and_scale_bones_keep_their_length_and_axes_stay_a_r
     assert_allclose(np.linalg.norm(bones, axis=1), lengths, atol=ROUNDING)
     axes = matrices[:, :3, :3]
     assert_allclose(axes @ axes.swapaxes(-1, -2), np.tile(np.eye(3), (15, 1, 1)), atol=ROUNDING)
-
-
-def test_several_roots_are_several_skeletons(rng: np.random.Generator) -> None:
-    skeleton = tree(rng, 20, roots=4, settings=True)
-    pose = random_pose(rng, skeleton)
-    matrices = place(skeleton, pose)
-    for root in range(4):
-        members = [joint for joint in range(20) if skeleton.ancestors(joint)[-1] == root]
-        alone = Skeleton.build(
-            [skeleton.names[joint] for joint in members],
-            [members.index(p) if (p := int(skeleton.parents[joint])) >= 0 else -1 for joint in members],
-            rest=skeleton.rest[members],
-            orders=[ORDER_NAMES[skeleton.orders[joint]] for joint in members],
-            inherit_rotation=skeleton.inherit_rotation[members],
-            inherit_scale=[INHERIT_SCALE[skeleton.inherit_scale[joint]] for joint in members],
-            local_location=skeleton.local_location[members],
-        )
-        alone_pose = Pose.from_channels(pose.channels[members])
-        assert_allclose(place(alone, alone_pose), matrices[members], atol=ROUNDING)
 
 
 def test_a_thousand_joints_close_a_polygon() -> None:
@@ -263,36 +238,6 @@ def test_mechanism_places_every_joint(seed: int, scales: str) -> None:
         scale *= random_signs(rng, (*scale.shape[:2], 1))
     pose = with_scale(random_pose(rng, skeleton, angle=3.0, frames=scale.shape[:1]), scale)
     assert_places_as_forward_kinematics(skeleton, pose)
-
-
-def test_mechanism_leaves_out_what_is_not_asked_for() -> None:
-    skeleton = humanoid()
-    hand = skeleton.index("hand.L")
-    mechanism = Mechanism(skeleton, Pose.rest(skeleton, (1,)), [hand])
-    assert sorted(mechanism.joints) == sorted(skeleton.ancestors(hand))
-    assert mechanism.size == 6 + 3 * 6
-    assert set(mechanism.channels // 6) == set(skeleton.ancestors(hand))
-
-
-def test_mechanism_keeps_only_what_moves() -> None:
-    skeleton = chain(6, free=np.array([[True] * 6, [False] * 6] * 3))
-    mechanism = Mechanism(skeleton, Pose.rest(skeleton, (1,)), [5])
-    assert list(mechanism.joints) == [0, 2, 4]
-    assert mechanism.anchor(5) == mechanism.anchor(4)
-
-
-def test_values_and_back(rng: np.random.Generator) -> None:
-    skeleton = tree(rng, 12)
-    pose = random_pose(rng, skeleton, frames=(4,))
-    mechanism = Mechanism(skeleton, pose, [11])
-    values = mechanism.values(pose)
-    assert values.shape == (4, mechanism.size)
-    changed = mechanism.with_values(pose, values + 1.0)
-    assert_array_equal(mechanism.values(changed), values + 1.0)
-    touched = np.zeros(12 * 6, dtype=bool)
-    touched[mechanism.channels] = True
-    assert_array_equal((changed.channels != pose.channels).any(0).ravel(), touched)
-    assert skeleton.free.ravel()[mechanism.channels].all()
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -35,22 +35,3 @@ def test_frames_are_placed_alike_alone_and_together(same: bool, hinges: bool) ->
         alone = some.place(values[frame : frame + 1])
         assert_allclose(alone.matrices[0], together.matrices[frame], atol=1e-13)
         assert_allclose(alone.twists[0], together.twists[frame], atol=1e-13)
-
-
-@pytest.mark.parametrize("hinges", [False, True])
-def test_some_of_many_placed_frames_are_as_placed_alone(hinges: bool) -> None:
-    """Many or few of them; and the rest replaced by others."""
-    moving, pose = mechanism(same=True, hinges=hinges)
-    values = moving.values(pose)
-    together = moving.place(values)
-    for some in (np.arange(1, FRAMES, 2), np.array([2])):
-        selected, alone = together.select(moving, some), moving.place(values[some])
-        others = np.zeros(FRAMES, dtype=np.bool_)
-        others[some] = True
-        mixed = moving.place(values[::-1]).replaced(some, alone)
-        expected = moving.place(np.where(others[:, None], values, values[::-1]))
-        for found, wanted in ((selected, alone), (mixed, expected)):
-            assert_allclose(found.values, wanted.values)
-            assert_allclose(found.matrices, wanted.matrices, atol=1e-12)
-            assert_allclose(found.axes, wanted.axes, atol=1e-12)
-            assert_allclose(found.twists, wanted.twists, atol=1e-12)

@@ -637,13 +637,6 @@ def test_the_names_of_the_contract_are_there() -> None:
     assert {"pose", "status", "message", "iterations", "errors"} <= {field.name for field in fields(Solution)}
 
 
-def test_clamped_targets_are_reached_all_the_same() -> None:
-    skeleton = chain(4)
-    options = SolverOptions(method="DLS", clamp_distance=0.5, max_iterations=100)
-    solution = solve(Problem(skeleton, (tip_task(4, [2, -1, 1]),)), Pose.rest(skeleton), options)
-    assert solution.status is Status.REACHED
-
-
 def test_options_are_overridden_by_keyword() -> None:
     problem, _ = answer("within reach", "DLS", None)
     rest = Pose.rest(problem.skeleton)

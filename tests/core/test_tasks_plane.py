@@ -20,8 +20,6 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.problem.options import Redundancy
-from blender_ik_addon.core.problem.system import assemble
-from blender_ik_addon.core.tasks.frames import SLACK_UNIT
 from tests.core.builders import Array, chain, figure, humanoid, planar, planar_pose, random_pose, tip, tree
 
 UP = np.array([0.0, 0.0, 1.0])
@@ -80,21 +78,6 @@ def test_feet_above_the_floor_are_free() -> None:
     assert with_floor.reached
     assert_allclose(heights(skeleton, with_floor.pose), 0.3, atol=1e-6)
     assert_allclose(with_floor.pose.channels, without.pose.channels, atol=1e-6)
-
-
-def test_from_the_start_feet_in_the_air_ask_for_nothing() -> None:
-    skeleton = humanoid()
-    channels = np.array(Pose.rest(skeleton).channels)
-    channels[0, :3] = 0.1, -0.2, 0.3  # of which one is up
-    pose = Pose.from_channels(channels[None])
-    raised = heights(skeleton, pose)[0]
-    assert (raised > 0.05).all()
-    system = assemble(Problem(skeleton, tuple(floor())), pose)
-    values = system.mechanism.values(pose)
-    assert_allclose(system.residual(system.place(values)), 0.0, atol=1e-15)
-    settled = system.place(values).values
-    assert_allclose(settled[0, ~system.own] * SLACK_UNIT, raised)
-    assert_allclose(system.mechanism.with_values(pose, settled).channels, pose.channels)
 
 
 def test_one_foot_is_held_while_the_other_is_lifted() -> None:
