@@ -148,7 +148,7 @@ def save_0_1_0(path: Path, *, switches: bool = False) -> None:
             stored |= {"pin_matrix": list(MATRICES[bone]), "placed": list(MATRICES[bone])}
         if switches:
             state = stored.pop("state", 1)
-            stored |= {"pinned": int(state == 0), "enabled": int(state != 2)}
+            stored |= {"pinned": int(state != 1), "enabled": int(state != 2)}
         entries.append(stored)
     settings = dict(SETTINGS)
     if switches:

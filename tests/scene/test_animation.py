@@ -152,15 +152,6 @@ def test_a_key_nearer_than_blender_can_tell_apart_is_replaced(obj: Any) -> None:
     assert points(curve_of(obj)) == [(1.0, 1.0), (2.0, 2.0), (20.0, 6.0)]
 
 
-def test_one_slot_that_moves_two_objects_is_noted() -> None:
-    first, second = chain(1, name="first"), chain(1, name="second")
-    write_keys(first, [1], [location_keys([1.0])])
-    second.animation_data_create().action = first.animation_data.action
-    second.animation_data.action_slot = first.animation_data.action_slot
-    result = write_keys(first, [1], [location_keys([1.0])])
-    assert result.notes == ("the same action slot also moves second",)
-
-
 def test_a_driven_channel_is_left_out_and_noted(obj: Any) -> None:
     obj.pose.bones["bone.000"].driver_add("location", 1)
     muted = obj.pose.bones["bone.000"].driver_add("location", 2)

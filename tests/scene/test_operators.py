@@ -195,19 +195,6 @@ def test_bake_gives_the_numbers_of_the_function(context: str):
     assert np.abs(poses[-1] - poses[0]).max() > 0.1  # it has moved at all
 
 
-def test_a_modal_bake_gives_the_same_numbers_as_one_in_a_stroke():
-    frames = range(1, 7)
-    in_a_stroke = reaching_figure()
-    posing.bake(in_a_stroke, frames)
-    poses = baked_matrices(in_a_stroke, frames)
-    in_steps = reaching_figure()
-    job = posing.BakeJob(in_steps, frames)
-    while job.step():
-        assert 0.0 <= job.progress <= 1.0
-    assert job.finish().frames == tuple(frames)
-    np.testing.assert_array_equal(baked_matrices(in_steps, frames), poses)
-
-
 def test_bake_takes_the_frames_that_are_given_and_refuses_half_a_range():
     armature = reaching_figure()
     with pytest.raises(RuntimeError, match="both start and end"):

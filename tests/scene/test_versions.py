@@ -59,6 +59,8 @@ def test_files_from_before_states_and_ranges_are_converted_once(tmp_path: Path):
     assert armature.poise.bake_range == 'CUSTOM'
     held = stored_values(armature.poise)
     assert "use_scene_range" not in held and "pinned" not in stored_values(armature.poise.effectors[0])
+    armature.poise.effectors["hips"].enabled = True
+    assert armature.poise.effectors["hips"].state == 'PIN'
     armature.poise.effectors["foot.L"].state = 'REACH'
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "new.blend"))
     armature = opened(tmp_path / "new.blend")
