@@ -19,9 +19,11 @@ from blender_ik_addon.ui.panels import POISE_PT_bake_presets
 from . import builders
 from .actions import channelbag_of
 from .bakes import WAYS, bake_by, cancel_at
+from .measured import played
 from .records import action_record, pose_record
 
 FRAMES = range(3, 10)
+SHOT = range(1, 13)
 MODES = {"bone.000": 'XYZ', "bone.001": 'QUATERNION', "bone.002": 'AXIS_ANGLE'}
 
 
@@ -55,14 +57,6 @@ def arm() -> Any:
     return armature
 
 
-def played(armature: Any, frames: Any = range(1, 13)) -> Any:
-    found = []
-    for frame in frames:
-        bpy.context.scene.frame_set(frame)
-        found.append(np.array([bone.matrix for bone in armature.pose.bones]))
-    return np.array(found)
-
-
 def strips(armature: Any) -> dict[str, Any]:
     tracks = armature.animation_data.nla_tracks
     return {strip.name: strip for track in tracks for strip in track.strips}
@@ -88,7 +82,7 @@ def nla_record(armature: Any) -> Any:
 
 @pytest.mark.parametrize("blend", ['COMBINE', 'ADD', 'REPLACE'])
 def test_a_strip_over_a_recording_plays_what_was_solved_and_can_be_muted(arm: Any, blend: str):
-    recorded, inside = played(arm), [frame - 1 for frame in FRAMES]
+    recorded, inside = played(arm, SHOT), [frame - 1 for frame in FRAMES]
     outside = sorted(set(range(12)) - set(inside))
     for _ in range(2):  # it is baked again without a question, from what is below it
         report = posing.bake(arm, FRAMES, to='STRIP', name="Fix", blend=blend)
@@ -98,15 +92,15 @@ def test_a_strip_over_a_recording_plays_what_was_solved_and_can_be_muted(arm: An
         assert list(own) == ["armAction", "Fix"] and own["Fix"].blend_type == blend
         assert report.action == own["Fix"].action.name == "arm Fix"
         assert arm.animation_data.action is None and len(bpy.data.actions) == 3
-        now = played(arm)
+        now = played(arm, SHOT)
         np.testing.assert_allclose(now[outside], recorded[outside], atol=1e-5)
         assert np.abs(now[inside] - recorded[inside]).max() > 0.01
         own["Fix"].mute = True
-        np.testing.assert_allclose(played(arm), recorded, atol=1e-5)
+        np.testing.assert_allclose(played(arm, SHOT), recorded, atol=1e-5)
     assert report.keys_replaced == report.keys > 0
     posing.bake(arm, FRAMES, to='STRIP', name="Fix", blend=blend)
     assert not strips(arm)["Fix"].mute
-    np.testing.assert_allclose(played(arm), now, atol=1e-5)
+    np.testing.assert_allclose(played(arm, SHOT), now, atol=1e-5)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -114,9 +108,9 @@ def test_where_keys_go_is_said_in_each_way(arm: Any, way: str):
     bake_by(way, arm, FRAMES, to='STRIP', name="Fix", blend='ADD', ease_in=2, ease_out=1)
     assert strips(arm)["Fix"].blend_type == 'ADD'
     assert "into 'arm Fix'" in arm.poise.last_bake
-    now = played(arm)
+    now = played(arm, SHOT)
     strips(arm)["Fix"].mute = True
-    same = np.abs(now - played(arm)).max(axis=(1, 2, 3)) < 1e-5
+    same = np.abs(now - played(arm, SHOT)).max(axis=(1, 2, 3)) < 1e-5
     assert np.flatnonzero(~same).tolist() == [3, 4, 5, 6, 7]
 
 
@@ -132,11 +126,11 @@ def test_a_second_strip_plays_over_the_first(arm: Any):
 
 
 def test_ends_that_are_eased_join_what_is_there(arm: Any):
-    recorded = played(arm)
+    recorded = played(arm, SHOT)
     report = posing.bake(arm, FRAMES, ease_in=3, ease_out=2, replace=True)
     assert report.reached
     assert np.isnan(report.position_errors).ravel().tolist() == [True] * 3 + [False] * 2 + [True] * 2
-    now = played(arm)
+    now = played(arm, SHOT)
     np.testing.assert_allclose(now[[0, 2, 8, 11]], recorded[[0, 2, 8, 11]], atol=1e-4)
     near, far = np.abs(now[3] - recorded[3]).max(), np.abs(now[5] - recorded[5]).max()
     assert 0.0 < near < 0.4 * far
@@ -202,12 +196,12 @@ def animated_by(armature: Any) -> set[str]:
 
 
 def test_only_chosen_bones_and_channels_move(arm: Any):
-    recorded = played(arm)
+    recorded = played(arm, SHOT)
     bones = ["bone.001", "bone.002"]
     report = posing.bake(arm, FRAMES, bones=bones, channels='ROTATION', replace=True)
     assert report.reached, report.summary()
     assert animated_by(arm) == set(bones)
-    np.testing.assert_allclose(played(arm)[:, 0], recorded[:, 0], atol=1e-6)
+    np.testing.assert_allclose(played(arm, SHOT)[:, 0], recorded[:, 0], atol=1e-6)
     arm.animation_data_clear()
     report = posing.bake(arm, FRAMES, channels='LOCATION')
     assert report.reached
@@ -355,18 +349,18 @@ def test_a_linked_action_stays_and_plays_below_what_is_baked_elsewhere(arm, to, 
     library = str(tmp_path / "clip.blend")
     own: Any = arm.animation_data.action
     bpy.data.libraries.write(library, {own})
-    before = played(arm)
+    before = played(arm, SHOT)
     libraries: Any = bpy.data.libraries
     with libraries.load(library, link=True) as (_, found):
         found.actions = [own.name]
     linked: Any = found.actions[0]
     arm.animation_data.action = linked
     arm.animation_data.action_slot = linked.slots[0]
-    np.testing.assert_allclose(played(arm), before, atol=1e-6)
+    np.testing.assert_allclose(played(arm, SHOT), before, atol=1e-6)
     with pytest.raises(IKError, match="is linked"):
         posing.bake(arm, FRAMES, replace=True)
     report = posing.bake(arm, FRAMES, to=to, name="fixed")
     assert report.reached and report.action != linked.name
     outside = [row for row in range(12) if row + 1 not in FRAMES]
     if to == 'STRIP':
-        np.testing.assert_allclose(played(arm)[outside], before[outside], atol=1e-5)
+        np.testing.assert_allclose(played(arm, SHOT)[outside], before[outside], atol=1e-5)

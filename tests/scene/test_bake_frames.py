@@ -14,12 +14,11 @@ from blender_ik_addon import cli
 from blender_ik_addon.cli.exit_codes import Exit
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.compat import stored_values
-from blender_ik_addon.scene.properties.versions import convert
 
 from . import builders
 from .actions import channelbag_of
 from .bakes import WAYS, bake_by, cancel_at
+from .measured import misses, played
 from .records import action_record, pose_record
 
 
@@ -118,8 +117,7 @@ def test_a_step_below_1_keys_sub_frames(arm: Any, way: str):
     if report := bake_by(way, arm, step=0.5):
         assert report.reached and report.between == () and report.frames[:4] == (1, 1.5, 2, 2.5)
     assert key_frames(arm) == [tuple(np.arange(1.0, 20.25, 0.5).tolist())]
-    for frame in np.arange(1.0, 20.25, 0.5).tolist():
-        assert off_at(arm, frame) < 5e-4
+    assert misses(arm, np.arange(1.0, 20.25, 0.5))[:, 0].max() < 5e-4
 
 
 def test_sub_frames_end_on_whole_frames(arm: Any):
@@ -143,36 +141,23 @@ def test_frames_that_are_given_are_not_thinned_by_the_settings(arm: Any):
 def test_keys_of_a_step_are_those_of_the_whole_motion(arm: Any):
     """All frames are solved: what is keyed does not depend on how much is left out."""
     whole = posing.bake(arm, 'SCENE', step=1)
-    poses = {frame: pose_at(arm, frame) for frame in (1, 5, 9, 13, 17, 20)}
+    frames = (1, 5, 9, 13, 17, 20)
+    poses = played(arm, frames)
     arm.animation_data_clear()
     for bone in arm.pose.bones:
         bone.matrix_basis.identity()
     bpy.context.scene.frame_set(1)
     some = posing.bake(arm, 'SCENE', step=4)
-    assert some.frames == tuple(poses) and some.branches == whole.branches
-    for frame, pose in poses.items():
-        np.testing.assert_allclose(pose_at(arm, frame), pose, atol=1e-5)
-
-
-def pose_at(arm: Any, frame: int) -> Any:
-    bpy.context.scene.frame_set(frame)
-    return np.array([bone.matrix for bone in arm.pose.bones])
-
-
-def off_at(arm: Any, frame: float) -> float:
-    """Distance of the tip from its target [m], measured without the add-on."""
-    bpy.context.scene.frame_set(int(frame), subframe=frame % 1.0)
-    depsgraph = bpy.context.evaluated_depsgraph_get()
-    posed, target = (obj.evaluated_get(depsgraph) for obj in (arm, arm.poise.effectors[0].target))
-    return (posed.pose.bones["bone.003"].head - target.matrix_world.translation).length
+    assert some.frames == frames and some.branches == whole.branches
+    np.testing.assert_allclose(played(arm, frames), poses, atol=1e-5)
 
 
 def test_what_is_missed_between_keys_is_measured_and_told_but_is_no_miss(arm: Any):
     report = posing.bake(arm, 'SCENE', step=4)
     assert report.reached
     assert report.between == tuple(frame for frame in range(1, 21) if frame not in report.frames)
-    for frame, (distance,) in zip(report.between, report.position_errors_between.tolist(), strict=True):
-        assert distance == pytest.approx(off_at(arm, frame), abs=1e-6)
+    missed = misses(arm, report.between)[:, 0]
+    np.testing.assert_allclose(report.position_errors_between[:, 0], missed, atol=1e-6)
     worst = float(report.position_errors_between.max())
     assert worst > arm.poise.tolerance_position
     (note,) = [note for note in report.notes if note.startswith("between keys targets are missed by up to")]
@@ -207,7 +192,7 @@ def test_keys_where_targets_have_keys_and_breakdowns_where_they_are_needed(arm: 
             animated = round(key.co[0]) in (1, 2, 9, 16, 20)
             assert key.type == ('KEYFRAME' if animated else 'BREAKDOWN')
     # Every frame is as near as was asked for; what is out of reach anyway is measured by the other tests.
-    assert max(off_at(arm, frame) for frame in range(1, 21)) < 0.01 + 5e-4
+    assert misses(arm, range(1, 21))[:, 0].max() < 0.01 + 5e-4
 
 
 def test_a_smaller_deviation_takes_more_keys(arm: Any):
@@ -255,14 +240,4 @@ def test_a_step_among_bones_that_move_with_the_rest_is_right_on_its_keys(arm: An
     constraint.target, constraint.subtarget, constraint.influence = arm, "bone.000", 0.5
     report = posing.bake(arm, 'SCENE', step=4)
     assert report.reached, report.summary()
-    for frame in report.frames:
-        assert off_at(arm, frame) < 5e-4
-
-
-def test_an_older_file_keeps_its_range(arm: Any):
-    stored_values(arm.poise)["use_scene_range"] = False
-    convert(arm)
-    assert arm.poise.bake_range == 'CUSTOM' and not arm.poise.use_scene_range
-    assert "use_scene_range" not in stored_values(arm.poise)
-    arm.poise.use_scene_range = True
-    assert arm.poise.bake_range == 'SCENE'
+    assert misses(arm, report.frames)[:, 0].max() < 5e-4

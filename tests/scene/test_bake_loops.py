@@ -13,10 +13,13 @@ from blender_ik_addon.scene import posing
 from . import builders
 from .actions import channelbag_of
 from .bakes import WAYS, bake_by, cancel_at
+from .measured import played
 from .records import action_record, pose_record
 
-FIRST, LAST, ROUNDS = 1, 25, 10
+FIRST, LAST = 1, 25
 PERIOD = LAST - FIRST
+NUMBERS = (1, 10, -2)
+"""Of rounds that are compared with the first one."""
 STRIDE = np.array((0.0, -1.2, 0.0))
 
 
@@ -51,20 +54,12 @@ def walking() -> Any:
     return figure
 
 
-def shown(obj: Any, time: float) -> Any:
-    """Matrices of all bones, (n, 4, 4)."""
-    bpy.context.scene.frame_set(int(time // 1), subframe=time % 1)
-    evaluated = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    return np.array([bone.matrix for bone in evaluated.pose.bones])
-
-
 def drift(obj: Any, travel: Any = (0.0, 0.0, 0.0)) -> tuple[float, float]:
     """Largest angle [°] and distance [m] between rounds, beside the travel."""
     angles, distances = [], []
     for time in np.arange(FIRST, LAST, 3.7):
-        once = shown(obj, time)
-        for number in (1, ROUNDS, -2):
-            again = shown(obj, time + number * PERIOD)
+        once, *rounds = played(obj, time + PERIOD * np.array((0, *NUMBERS)))
+        for number, again in zip(NUMBERS, rounds, strict=True):
             # Twice the sine of half the angle is the way of an axis: exact where the angle is small.
             way = np.linalg.norm(again[:, :3, :3] - once[:, :3, :3], axis=(1, 2)) / np.sqrt(2.0)
             angles.append(np.degrees(way).max())
@@ -93,10 +88,11 @@ def test_a_loop_closes_in_pose_and_speed_and_does_not_drift(mode: str, options: 
         bone.rotation_mode = mode
     report = posing.bake(arm, 'SCENE', loop=True, **options)
     assert report.reached, report.summary()
-    np.testing.assert_allclose(shown(arm, LAST), shown(arm, FIRST), atol=1e-6)
+    np.testing.assert_allclose(*played(arm, (FIRST, LAST)), atol=1e-6)
     apart, largest = seam(arm)
     assert apart < 0.01 * largest
-    assert drift(arm) < (0.01, 1e-5)
+    angle, distance = drift(arm)
+    assert angle < 0.01 and distance < 1e-5
     for curve in channelbag_of(arm).fcurves:
         moves = len(curve.keyframe_points) > 1
         assert [(own.type, own.mode_before, own.mode_after) for own in curve.modifiers] == (
@@ -110,7 +106,8 @@ def test_a_walk_goes_on_with_each_round(fewest: bool) -> None:
     report = posing.bake(figure, 'SCENE', loop=True, fewest=fewest)
     assert report.reached, report.summary()
     assert "the loop travels by 1200 mm each round" in report.notes and not report.pops
-    assert drift(figure, STRIDE)[0] < 0.01 and drift(figure, STRIDE)[1] < 1e-4
+    angle, distance = drift(figure, STRIDE)
+    assert angle < 0.01 and distance < 1e-4
     apart, largest = seam(figure)
     assert apart < 0.01 * largest
     offsets = {
@@ -176,7 +173,7 @@ def test_a_loop_whose_targets_end_a_little_elsewhere_is_the_same_loop() -> None:
             for key in curve.keyframe_points:
                 key.interpolation = 'LINEAR'
         posing.bake(arm, 'SCENE', loop=True)
-        found.append([shown(arm, frame) for frame in range(FIRST, LAST + 1)])
+        found.append(played(arm, range(FIRST, LAST + 1)))
         bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
     np.testing.assert_allclose(found[1], found[0], atol=1e-5)
 
@@ -192,9 +189,9 @@ def test_a_strip_that_replaces_is_a_loop_of_its_own() -> None:
     arm = circling()
     posing.bake(arm, 'SCENE', loop=True, to='STRIP', blend='REPLACE')
     (strip,) = [own for track in arm.animation_data.nla_tracks for own in track.strips]
-    once = [shown(arm, FIRST + more) for more in (0, 5)]
+    once = played(arm, (FIRST, FIRST + 5))
     strip.action_frame_end = LAST + 2 * PERIOD
-    again = [shown(arm, FIRST + more + 2 * PERIOD) for more in (0, 5)]
+    again = played(arm, (FIRST + 2 * PERIOD, FIRST + 5 + 2 * PERIOD))
     np.testing.assert_allclose(again, once, atol=1e-5)
 
 

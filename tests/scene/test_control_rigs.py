@@ -17,6 +17,7 @@ from blender_ik_addon.scene.live import handlers as live
 from blender_ik_addon.scene.live.machine import Trigger
 
 from . import builders
+from .measured import place
 
 ENOUGH = 200
 """Updates in which a body has long come to rest."""
@@ -436,12 +437,6 @@ def bent(armature: Any, ik: Any, angle: float) -> float:
     return sum((bone.head - bone.bone.head_local).length for bone in bones)
 
 
-def head_of(armature: Any, bone: str) -> Any:
-    """Where a bone begins as it is shown [m]."""
-    posed = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    return posed.matrix_world @ posed.pose.bones[bone].head
-
-
 def test_set_up_takes_the_controls_of_limbs_with_ik_of_their_own():
     armature = rig_with_ik_controls()
     report = posing.setup_character(armature, poles=True)
@@ -454,7 +449,7 @@ def test_set_up_takes_the_controls_of_limbs_with_ik_of_their_own():
     }
     (note,) = [note for note in report.notes if "controls have the targets" in note]
     assert "'c_foot_ik.L'" in note
-    feet = [head_of(armature, f"foot.{side}") for side in "LR"]
+    feet = [place(armature, f"foot.{side}") for side in "LR"]
     # Nothing moves at first, and feet do not hold the hips.
     assert posing.solve_pose(armature).reached
     armature.poise.effectors["hips"].state = 'REACH'
@@ -464,9 +459,9 @@ def test_set_up_takes_the_controls_of_limbs_with_ik_of_their_own():
     moved(armature, "knee.L", (0.3, 0.0, 0.0))
     report = posing.solve_pose(armature)
     assert report.reached, report.message
-    assert head_of(armature, "hips").z == pytest.approx(HIPS[0][2] - 0.2, abs=1e-3)
+    assert place(armature, "hips")[2] == pytest.approx(HIPS[0][2] - 0.2, abs=1e-3)
     for side, before in zip("LR", feet, strict=True):
-        assert (head_of(armature, f"foot.{side}") - before).length < 1e-3
+        assert np.linalg.norm(place(armature, f"foot.{side}") - before) < 1e-3
     for name in ("hand.L", "hand.R"):
         assert gap(armature, name, name) < 1e-3
 
@@ -484,7 +479,7 @@ def test_a_bake_keys_the_controls_of_limbs_with_ik_of_their_own():
         target.keyframe_insert("location", frame=1)
         moved(armature, name, by)
         target.keyframe_insert("location", frame=10)
-    feet = [head_of(armature, f"foot.{side}") for side in "LR"]
+    feet = [place(armature, f"foot.{side}") for side in "LR"]
     scene: Any = bpy.context.scene
     report = posing.bake(armature, range(1, 11))
     assert report.reached, report.summary()
@@ -492,7 +487,7 @@ def test_a_bake_keys_the_controls_of_limbs_with_ik_of_their_own():
         scene.frame_set(frame)
         assert gap(armature, "hand.L", "hand.L") < 1e-3 and gap(armature, "hips", "hips") < 1e-3
         for side, before in zip("LR", feet, strict=True):
-            assert (head_of(armature, f"foot.{side}") - before).length < 1e-3
+            assert np.linalg.norm(place(armature, f"foot.{side}") - before) < 1e-3
 
 
 def test_a_limb_without_a_control_is_left_out_and_holds_no_hips():
@@ -504,4 +499,4 @@ def test_a_limb_without_a_control_is_left_out_and_holds_no_hips():
     armature.poise.effectors["hips"].state = 'REACH'
     moved(armature, "hips", (0.0, 0.0, -0.2))
     posing.solve_pose(armature)
-    assert head_of(armature, "hips").z == pytest.approx(HIPS[0][2] - 0.2, abs=1e-3)
+    assert place(armature, "hips")[2] == pytest.approx(HIPS[0][2] - 0.2, abs=1e-3)

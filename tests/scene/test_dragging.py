@@ -16,6 +16,7 @@ from blender_ik_addon.scene.rig import keying
 from blender_ik_addon.ui.mouse import AxisLock, Numbers, View, nearest_segment, stepped
 
 from . import builders
+from .measured import place
 from .records import pose_record
 
 HALF_MILLIMETRE = 0.0005
@@ -42,13 +43,6 @@ def figure(**effectors: str) -> bpy.types.Object:
 def armature() -> Any:
     """The figure without effectors."""
     return figure()
-
-
-def place(armature: bpy.types.Object, bone: str) -> np.ndarray:
-    """Head of a bone in the world, as Blender has it."""
-    bpy.context.view_layer.update()
-    posed = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    return np.array(posed.matrix_world @ posed.pose.bones[bone].head)
 
 
 def pull(drag: Drag, offset: Sequence[float], steps: int) -> None:

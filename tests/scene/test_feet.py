@@ -21,6 +21,7 @@ from blender_ik_addon.scene.matching import snapping
 from blender_ik_addon.scene.properties.settings import FOOT_ANGLES
 
 from . import builders
+from .measured import world_of
 
 SINKS = 1e-4
 """How far below the floor is not seen [m]."""
@@ -46,21 +47,14 @@ def armature() -> Any:
     return set_up(builders.basic_human_metarig)
 
 
-def shown(armature: Any, bone: str) -> FloatArray:
-    """world_from_bone as Blender shows it, (4, 4) [m]."""
-    bpy.context.view_layer.update()
-    posed = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    return np.array(posed.matrix_world) @ np.array(posed.pose.bones[bone].matrix)
-
-
 def sole(armature: Any, name: str) -> FloatArray:
     """Heel and ball of the foot, ball and tip of the toes on the sole, by the bones, (4, 3) [m]."""
     entry = armature.poise.effectors[name]
-    own, foot = sole_of(entry), shown(armature, entry.bone)
+    own, foot = sole_of(entry), np.array(world_of(armature, entry.bone))
     toes = foot
     if entry.toe_bone:
         rest = [np.array(armature.data.bones[bone].matrix_local) for bone in (entry.bone, entry.toe_bone)]
-        toes = shown(armature, entry.toe_bone) @ np.linalg.inv(rest[1]) @ rest[0]
+        toes = np.array(world_of(armature, entry.toe_bone)) @ np.linalg.inv(rest[1]) @ rest[0]
     heel, ball, tip = (own.on_floor(point) for point in (own.heel, own.ball, own.tip))
     return np.stack(
         [points_of(foot, heel), points_of(foot, ball), points_of(toes, ball), points_of(toes, tip)]
@@ -70,7 +64,7 @@ def sole(armature: Any, name: str) -> FloatArray:
 def floor_of(armature: Any, name: str) -> tuple[FloatArray, float]:
     """The floor on which a foot stands now: its normal, (3,), and its height along that [m]."""
     entry = armature.poise.effectors[name]
-    normal = shown(armature, entry.bone)[:3, :3] @ sole_of(entry).up
+    normal = np.array(world_of(armature, entry.bone))[:3, :3] @ sole_of(entry).up
     normal /= np.linalg.norm(normal)
     return normal, float((sole(armature, name) @ normal).min())
 
@@ -110,30 +104,30 @@ def test_feet_of_rigs_by_others_roll(data_folder: Path, name: str):
 
 
 def test_switching_it_on_and_off_moves_nothing(armature: Any):
-    before = {bone.name: shown(armature, bone.name) for bone in armature.pose.bones}
+    before = {bone.name: world_of(armature, bone.name) for bone in armature.pose.bones}
     posing.solve_pose(armature)
     for bone, matrix in before.items():
-        np.testing.assert_allclose(shown(armature, bone), matrix, atol=1e-4)
+        np.testing.assert_allclose(world_of(armature, bone), matrix, atol=1e-4)
     entry = armature.poise.effectors["foot.L"]
     entry.roll, entry.bank, entry.pivot_ball = 0.4, 0.2, 0.3
     posing.solve_pose(armature)
-    rolled = shown(armature, entry.bone)
+    rolled = world_of(armature, entry.bone)
     posing.roll_feet(armature)
     assert not entry.rolls
     posing.solve_pose(armature)
-    np.testing.assert_allclose(shown(armature, entry.bone), rolled, atol=1e-4)
+    np.testing.assert_allclose(world_of(armature, entry.bone), rolled, atol=1e-4)
 
 
 def test_what_is_snapped_or_pinned_while_rolled_stays(armature: Any):
     entry = armature.poise.effectors["foot.L"]
     entry.roll, entry.pivot_toe = 0.5, 0.3
     posing.solve_pose(armature)
-    rolled = shown(armature, "foot.L")
+    rolled = world_of(armature, "foot.L")
     row = list(armature.poise.effectors).index(entry)
     for again in (lambda: posing.snap_targets(armature), lambda: posing.pin(armature, row)):
         again()
         posing.solve_pose(armature)
-        np.testing.assert_allclose(shown(armature, "foot.L"), rolled, atol=2e-4)
+        np.testing.assert_allclose(world_of(armature, "foot.L"), rolled, atol=2e-4)
 
 
 def test_a_floor_lifts_the_whole_foot(armature: Any):
@@ -331,13 +325,13 @@ def test_a_preset_has_the_rolls_of_feet(armature: Any, tmp_path: Path):
     twin.scale, twin.rotation_euler = (1.5,) * 3, (0.0, 0.0, 0.7)
     bpy.context.view_layer.update()
     posing.setup_character(twin)
-    before = {name: shown(twin, name) for name in ("foot.L", "toe.L", "foot.R")}
+    before = {name: world_of(twin, name) for name in ("foot.L", "toe.L", "foot.R")}
     for _ in range(2):
         report = posing.load_preset(twin, tmp_path / "feet.json")
         assert not report.missing and not report.notes
         assert posing.solve_pose(twin).reached
         for name, matrix in before.items():
-            np.testing.assert_allclose(shown(twin, name), matrix, atol=2e-4)
+            np.testing.assert_allclose(world_of(twin, name), matrix, atol=2e-4)
     for name in ("foot.L", "foot.R"):
         other = twin.poise.effectors[name]
         assert other.rolls and other.toe_bone == armature.poise.effectors[name].toe_bone

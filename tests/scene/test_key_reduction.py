@@ -20,6 +20,7 @@ from blender_ik_addon.ui import panels
 from . import builders
 from .actions import channelbag_of
 from .bakes import WAYS, bake_by
+from .measured import played
 
 GRID = np.arange(1.0, 40.25, 0.5)
 """Frames, and the middles between them."""
@@ -33,12 +34,7 @@ def arm() -> Any:
 
 def tips(arm: Any) -> Any:
     """Where Blender shows the last bone, (G, 4, 4)."""
-    found: list[Any] = []
-    for time in GRID.tolist():
-        bpy.context.scene.frame_set(int(time), subframe=time - int(time))
-        evaluated = arm.evaluated_get(bpy.context.evaluated_depsgraph_get())
-        found.append(np.array(evaluated.pose.bones["bone.003"].matrix))
-    return np.array(found)
+    return played(arm, GRID)[:, -1]
 
 
 def count_keys(arm: Any) -> int:

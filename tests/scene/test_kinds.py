@@ -23,6 +23,8 @@ from blender_ik_addon.scene.properties.settings import (
 )
 
 from . import builders
+from .actions import channelbag_of
+from .measured import angle_between, goal_of, world_of
 from .records import action_record, pose_record, scene_record
 
 HALF_MILLIMETRE, TENTH_DEGREE = 5e-4, np.radians(0.1)
@@ -122,13 +124,8 @@ def moved(armature: Any, kind: str, part: float = 1.0) -> Any:
 # Errors, from Blender's matrices and the settings alone
 
 
-def bone_matrix(armature: Any, bone: str) -> Any:
-    posed = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    return posed.matrix_world @ posed.pose.bones[bone].matrix
-
-
 def point_of(armature: Any, entry: Any) -> Vector:
-    return bone_matrix(armature, entry.bone) @ Vector(entry.point)
+    return world_of(armature, entry.bone) @ Vector(entry.point)
 
 
 def height(armature: Any, entry: Any) -> float:
@@ -137,14 +134,10 @@ def height(armature: Any, entry: Any) -> float:
     return (point_of(armature, entry) - plane.translation).dot(up) - entry.height
 
 
-def goal_of(entry: Any) -> Any:
-    return entry.target.evaluated_get(bpy.context.evaluated_depsgraph_get()).matrix_world
-
-
 def swing(armature: Any, entry: Any) -> float:
     """The angle between two half-planes that begin at the axis of the limb."""
     names = (entry.root_bone or "upper_arm", entry.bone, entry.tip_bone or "hand")
-    root, middle, tip = (bone_matrix(armature, name).translation for name in names)
+    root, middle, tip = (world_of(armature, name).translation for name in names)
     axis = (tip - root).normalized()
     across = [way - axis * way.dot(axis) for way in (middle - root, goal_of(entry).translation - root)]
     return across[0].angle(across[1])
@@ -152,17 +145,12 @@ def swing(armature: Any, entry: Any) -> float:
 
 def centre_of_mass(armature: Any) -> np.ndarray:
     masses = np.array([bone.length**3 for bone in armature.data.bones])
-    centres = [
-        bone_matrix(armature, b.name) @ Vector((0.0, 0.5 * b.length, 0.0)) for b in armature.data.bones
-    ]
+    centres = [world_of(armature, b.name) @ Vector((0.0, 0.5 * b.length, 0.0)) for b in armature.data.bones]
     return masses @ np.array(centres) / masses.sum()
 
 
-def turn(armature: Any, entry: Any) -> float:
-    rotation = (
-        goal_of(entry).to_quaternion().rotation_difference(bone_matrix(armature, entry.bone).to_quaternion())
-    )
-    return min(rotation.angle, 2.0 * np.pi - rotation.angle)
+def turned_off(armature: Any, entry: Any) -> float:
+    return angle_between(world_of(armature, entry.bone), goal_of(entry))
 
 
 def away(armature: Any, entry: Any) -> float:
@@ -170,7 +158,7 @@ def away(armature: Any, entry: Any) -> float:
 
 
 def off_aim(armature: Any, entry: Any) -> float:
-    ray = bone_matrix(armature, entry.bone).to_3x3().col[1]
+    ray = world_of(armature, entry.bone).to_3x3().col[1]
     return ray.angle(goal_of(entry).translation - point_of(armature, entry))
 
 
@@ -180,8 +168,8 @@ def off_balance(armature: Any, entry: Any) -> float:
 
 ERRORS: dict[str, Callable[[Any, Any], float]] = {
     'POSITION': away,
-    'ORIENTATION': turn,
-    'BOTH': lambda armature, entry: away(armature, entry) + turn(armature, entry),
+    'ORIENTATION': turned_off,
+    'BOTH': lambda armature, entry: away(armature, entry) + turned_off(armature, entry),
     'AIM': off_aim,
     'POLE': swing,
     'PLANE': lambda armature, entry: abs(height(armature, entry)),
@@ -273,7 +261,7 @@ def test_an_aim_takes_any_axis_and_point(armature: Any):
     entry.target.location = (0.5, -3.0, 2.0)
     bpy.context.view_layer.update()
     assert posing.solve_pose(armature).reached
-    ray = -bone_matrix(armature, "head").to_3x3().col[2]
+    ray = -world_of(armature, "head").to_3x3().col[2]
     assert ray.angle(entry.target.location - point_of(armature, entry)) < TENTH_DEGREE
 
 
@@ -313,7 +301,7 @@ def test_a_distance_is_kept_from_another_bone():
     armature = figure("foot.L", "foot.R", place=True)
     entry = add(armature, 'DISTANCE', "hand", other_bone="head", other_point=(0.0, 0.1, 0.0), distance=1.2)
     assert posing.solve_pose(armature).reached
-    head = bone_matrix(armature, "head") @ Vector((0.0, 0.1, 0.0))
+    head = world_of(armature, "head") @ Vector((0.0, 0.1, 0.0))
     assert (point_of(armature, entry) - head).length == pytest.approx(1.2, abs=HALF_MILLIMETRE)
 
 
@@ -354,7 +342,7 @@ def test_a_sole_never_sinks_below_its_floor_over_a_bake(armature: Any):
         sole.target = ground
         step = add(armature, 'BOTH', f"foot.{side}", priority=2)
         for frame, offset in ((1, (0.0, 0.0, 0.0)), (3, (0.0, -0.1, 0.12)), (5, (0.0, -0.3, -0.1))):
-            step.target.location = bone_matrix(armature, f"foot.{side}").translation + Vector(offset)
+            step.target.location = world_of(armature, f"foot.{side}").translation + Vector(offset)
             step.target.keyframe_insert("location", frame=frame)
     for frame, drop in ((1, 0.0), (5, -0.25)):
         hips.target.location.z += drop
@@ -469,14 +457,9 @@ def test_a_bake_follows_an_animated_distance_and_height():
 
 def linear(armature: Any) -> None:
     """Keys of the armature's settings, with straight lines between."""
-    for curve in curves(armature):
+    for curve in channelbag_of(armature).fcurves:
         for key in curve.keyframe_points:
             key.interpolation = 'LINEAR'
-
-
-def curves(armature: Any) -> Any:
-    data = armature.animation_data
-    return data.action.layers[0].strips[0].channelbag(data.action_slot).fcurves
 
 
 def test_keys_of_an_influence_follow_their_effector_in_the_list():
@@ -485,7 +468,7 @@ def test_keys_of_an_influence_follow_their_effector_in_the_list():
     armature.poise.effectors["foot.R"].driver_add("influence")
 
     def paths() -> tuple[list[str], list[str]]:
-        both = curves(armature), armature.animation_data.drivers
+        both = channelbag_of(armature).fcurves, armature.animation_data.drivers
         keyed, driven = ([curve.data_path for curve in each] for each in both)
         return keyed, driven
 
@@ -523,7 +506,7 @@ def test_bones_above_the_chain_stay_to_the_bit(kind: str, armature: Any):
     assert changed(before, pose_record(armature)) <= chain
     assert changed(before, pose_record(armature))
     posing.bake(armature, range(1, 3))
-    baked = {curve.data_path.split('"')[1] for curve in curves(armature)}
+    baked = {curve.data_path.split('"')[1] for curve in channelbag_of(armature).fcurves}
     assert baked <= chain
 
 
@@ -551,18 +534,18 @@ def test_a_pinned_bone_needs_no_target_and_goes_where_the_armature_goes():
     assert bpy.ops.poise.pin() == {'FINISHED'}
     foot.target = None
     assert foot.pinned
-    place = bone_matrix(armature, "foot.L")
+    place = world_of(armature, "foot.L")
     hand.target.location += Vector((0.0, -0.5, -0.6))
     bpy.context.view_layer.update()
     report = posing.solve_pose(armature)
     assert report.effectors[0].reached
-    np.testing.assert_allclose(bone_matrix(armature, "foot.L"), place, atol=HALF_MILLIMETRE)
+    np.testing.assert_allclose(world_of(armature, "foot.L"), place, atol=HALF_MILLIMETRE)
     hand.enabled = False  # its target stays where it is in the world
     armature.location, armature.rotation_euler = (1.0, 2.0, 3.0), (0.0, 0.0, 1.0)
     bpy.context.view_layer.update()
     assert posing.solve_pose(armature).effectors[0].reached
     wanted = armature.matrix_world @ place
-    np.testing.assert_allclose(bone_matrix(armature, "foot.L"), wanted, atol=HALF_MILLIMETRE)
+    np.testing.assert_allclose(world_of(armature, "foot.L"), wanted, atol=HALF_MILLIMETRE)
     assert bpy.ops.poise.pin() == {'FINISHED'} and not foot.pinned
     assert foot.target is not None  # without one nothing could be solved
     assert posing.solve_pose(armature).effectors[0].reached

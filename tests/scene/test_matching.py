@@ -8,7 +8,7 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from mathutils import Matrix, Vector
+from mathutils import Matrix
 
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
@@ -17,7 +17,9 @@ from blender_ik_addon.scene.live import following as live_following
 from blender_ik_addon.scene.live.dragging import Drag
 from blender_ik_addon.scene.live.machine import Trigger
 
+from .actions import channelbag_of
 from .builders import basic_human_metarig
+from .measured import matrices, miss
 from .records import pose_mode
 
 SHOWN = 1e-5
@@ -54,20 +56,6 @@ def posed(figure: Any) -> None:
     bpy.context.view_layer.update()
 
 
-def matrices(figure: Any) -> np.ndarray:
-    bpy.context.view_layer.update()
-    return np.array([bone.matrix for bone in figure.pose.bones])
-
-
-def distance(figure: Any, name: str) -> float:
-    """How far the target of an effector is from the point of its bone [m]."""
-    bpy.context.view_layer.update()
-    entry = figure.poise.effectors[name]
-    bone = figure.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones[entry.bone]
-    point = figure.matrix_world @ bone.matrix @ Vector(entry.point)
-    return (entry.target.matrix_world.translation - point).length
-
-
 NAMES = ("hips", "foot.L", "foot.R", "hand.L", "hand.R", "head")
 
 
@@ -93,17 +81,12 @@ def changed_since(before: list[Any], figure: Any) -> list[str]:
     return [name for name, old, new in now if old != new]
 
 
-def curves_of(target: Any) -> Any:
-    return target.animation_data.action.layers[0].strips[0].channelbags[0].fcurves
-
-
 def test_after_snapping_a_posed_figure_stays_when_it_is_solved(figure: Any) -> None:
     posed(figure)
     report = posing.snap_targets(figure)
     assert {*NAMES} <= {*report.effectors}
     assert (
-        max(distance(figure, name) for name in NAMES if figure.poise.effectors[name].kind != 'ORIENTATION')
-        < NEAR
+        max(miss(figure, name) for name in NAMES if figure.poise.effectors[name].kind != 'ORIENTATION') < NEAR
     )
     before = matrices(figure)
     assert posing.solve_pose(figure).reached
@@ -165,9 +148,9 @@ def test_a_motion_of_bones_becomes_one_of_targets(figure: Any) -> None:
     names = [name for name in NAMES if figure.poise.effectors[name].kind != 'ORIENTATION']
     for frame in (1, 2, 12, 24):
         scene.frame_set(frame)
-        assert max(distance(figure, name) for name in names) < NEAR
+        assert max(miss(figure, name) for name in names) < NEAR
     for entry in figure.poise.effectors:
-        for curve in curves_of(entry.target):
+        for curve in channelbag_of(entry.target).fcurves:
             assert np.abs(np.diff([key.co[1] for key in curve.keyframe_points])).max() < 0.5
     assert posing.bake(figure, frames, replace=True).reached
 
@@ -177,7 +160,7 @@ def test_keys_of_targets_are_at_the_present_frame(figure: Any) -> None:
     figure.poise.effectors["hand.L"].target.location.x += 0.01
     report = posing.key_targets(figure, [index(figure, "hand.L")])
     assert report.effectors == ("hand.L",)
-    curves = curves_of(figure.poise.effectors["hand.L"].target)
+    curves = channelbag_of(figure.poise.effectors["hand.L"].target).fcurves
     assert {key.co[0] for curve in curves for key in curve.keyframe_points} == {5.0}
     assert figure.poise.effectors["hand.R"].target.animation_data is None
 
@@ -205,7 +188,7 @@ def test_time_that_is_remapped_is_mapped(figure: Any) -> None:
     assert posing.snap_targets(figure, [index(figure, "hand.L")], frames=frames).keyed_frames == len(frames)
     for frame in frames:
         scene.frame_set(frame)
-        assert distance(figure, "hand.L") < NEAR
+        assert miss(figure, "hand.L") < NEAR
 
 
 @pytest.mark.parametrize("mode", ["XYZ", "ZXY", "QUATERNION"])
@@ -324,7 +307,7 @@ def test_an_armature_that_is_its_own_target_stays_and_gets_no_keys(figure: Any) 
 def test_curves_that_are_locked_are_told_before_any_key_is_written(figure: Any) -> None:
     target = figure.poise.effectors["hand.L"].target
     target.keyframe_insert("location", frame=1)
-    for curve in curves_of(target):
+    for curve in channelbag_of(target).fcurves:
         curve.lock = True
     with pytest.raises(IKError, match="unlock them in the Graph Editor"):
         posing.key_targets(figure, [index(figure, "hand.L")])
@@ -384,7 +367,7 @@ def turned(figure: Any, bone: str, degrees: float) -> None:
 def test_a_bone_posed_by_hand_takes_its_target_along_in_live_mode(figure: Any) -> None:
     following(figure)
     turned(figure, "forearm.L", 30.0)
-    assert distance(figure, "hand.L") < NEAR
+    assert miss(figure, "hand.L") < NEAR
     posed_so = matrices(figure)
     for _ in range(3):
         figure.update_tag()
@@ -395,7 +378,7 @@ def test_a_bone_posed_by_hand_takes_its_target_along_in_live_mode(figure: Any) -
     figure.poise.effectors["hand.R"].target.location.z += 0.02
     bpy.context.view_layer.update()
     assert (figure.poise.effectors["hand.L"].target.matrix_world.translation - place).length < NEAR
-    assert distance(figure, "hand.L") < 1e-3 and distance(figure, "hand.R") < 1e-3
+    assert miss(figure, "hand.L") < 1e-3 and miss(figure, "hand.R") < 1e-3
 
 
 def test_pins_stay_where_a_bone_above_them_is_posed(figure: Any) -> None:
@@ -429,7 +412,7 @@ def test_a_pose_that_is_taken_back_under_a_tool_takes_targets_back(figure: Any) 
     figure.poise.effectors["hand.L"].target.location.x += 1.0
     following(figure)
     target = figure.poise.effectors["hand.L"].target
-    before, missed = tuple(target.location), distance(figure, "hand.L")
+    before, missed = tuple(target.location), miss(figure, "hand.L")
     shown = figure.poise.last_message
     assert missed > 0.1
     bone = figure.pose.bones["forearm.L"]
@@ -441,7 +424,7 @@ def test_a_pose_that_is_taken_back_under_a_tool_takes_targets_back(figure: Any) 
             bpy.context.view_layer.update()
         live_following.follow(figure, depsgraph, Trigger.GESTURE)
         with live_following.held(figure):
-            assert degrees == 0.0 or distance(figure, "hand.L") < NEAR
+            assert degrees == 0.0 or miss(figure, "hand.L") < NEAR
     assert tuple(target.location) == before
     assert figure.poise.last_message == shown
 
@@ -522,7 +505,7 @@ def test_a_drag_that_is_cancelled_takes_no_target_along(figure: Any) -> None:
         bpy.context.view_layer.update()
     drag.cancel()
     bpy.context.view_layer.update()
-    assert tuple(target.location) == place and distance(figure, "hand.L") > 0.1
+    assert tuple(target.location) == place and miss(figure, "hand.L") > 0.1
     assert "hand.L" in figure.poise.last_message and "hand.L" in shown
 
 
@@ -535,7 +518,7 @@ def test_a_mirrored_pose_is_measured_in_live_mode_and_takes_no_target_along(figu
     assert figure.poise.last_reached
     posing.mirror(figure, settings=False, targets=False, limits=False)
     bpy.context.view_layer.update()
-    assert tuple(target.location) == place and distance(figure, "hand.L") > 0.1
+    assert tuple(target.location) == place and miss(figure, "hand.L") > 0.1
     assert not figure.poise.last_reached and "hand.L" in figure.poise.last_message
 
 

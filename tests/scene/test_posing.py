@@ -8,7 +8,7 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from mathutils import Matrix, Quaternion, Vector
+from mathutils import Quaternion, Vector
 
 from blender_ik_addon import core
 from blender_ik_addon.core import IKError, MatchOrientation, Problem, ReachPoint
@@ -24,6 +24,7 @@ from blender_ik_addon.scene.rig.rig import Rig
 
 from . import builders
 from .actions import assign_slot, channelbag_of
+from .measured import angle_between, evaluated, miss, world_of
 from .records import Fault, action_record, frame_changes, lines_run, pose_record, scene_record, select_bones
 
 HAND = ("spine.001", "spine.002", "spine.003", "shoulder.L", "upper_arm.L", "forearm.L", "hand.L")
@@ -115,8 +116,7 @@ def test_a_miss_that_the_solver_does_not_know_has_a_reason_too():
     armature = arm(mode='XYZ')
     for bone in ("bone.001", "bone.002"):
         armature.pose.bones[bone].keyframe_insert("rotation_euler", frame=1)
-    data = armature.animation_data
-    for curve in data.action.layers[0].strips[0].channelbag(data.action_slot).fcurves:
+    for curve in channelbag_of(armature).fcurves:
         curve.lock = True
     report = posing.bake(armature, range(1, 4))
     assert not report.reached
@@ -140,8 +140,7 @@ def test_influences_that_change_just_before_a_bake_count(edit: str, present: int
     if edit in ("by script", "keyed anew"):
         update()  # Blender has evaluated the others
         bpy.context.scene.frame_set(present)
-        data = armature.animation_data
-        curve = data.action.layers[0].strips[0].channelbag(data.action_slot).fcurves.find(path)
+        curve = channelbag_of(armature).fcurves.find(path)
         if edit == "by script":  # of which Blender is told nothing
             curve.keyframe_points.foreach_set("co", [1.0, 0.0, 2.0, 0.0, 3.0, 1.0])
         else:
@@ -157,23 +156,8 @@ def test_influences_that_change_just_before_a_bake_count(edit: str, present: int
     assert miss(armature) < MILLIMETRE
 
 
-def miss(armature: Any) -> float:
-    """Distance of the tip from its target [m], measured without the add-on."""
-    posed = evaluated(armature)
-    return (posed.pose.bones["bone.003"].head - evaluated(target(armature)).matrix_world.translation).length
-
-
 def target(armature: Any, index: int = 0) -> Any:
     return armature.poise.effectors[index].target
-
-
-def evaluated(obj: Any) -> Any:
-    return obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
-
-
-def world_of(armature: Any, bone: str) -> Any:
-    posed = evaluated(armature)
-    return posed.matrix_world @ posed.pose.bones[bone].matrix
 
 
 def misses(armature: Any) -> dict[str, tuple[float, float]]:
@@ -183,15 +167,8 @@ def misses(armature: Any) -> dict[str, tuple[float, float]]:
         if entry.enabled:
             bone, goal = world_of(armature, entry.bone), evaluated(entry.target).matrix_world
             away = (bone @ Vector(entry.point) - goal.translation).length
-            found[entry.name] = away, turn_between(bone, goal)
+            found[entry.name] = away, angle_between(bone, goal)
     return found
-
-
-def turn_between(first: Matrix, second: Matrix) -> float:
-    """Angle [rad] between two orientations: |A - B| is 2 sqrt(2) sin(angle / 2)."""
-    axes = [np.array(matrix, dtype=np.float64)[:3, :3] for matrix in (first, second)]
-    apart = np.linalg.norm(np.subtract(*(a / np.linalg.norm(a, axis=0) for a in axes)))
-    return float(2.0 * np.arcsin(min(1.0, apart / np.sqrt(8.0))))
 
 
 def assert_reached(armature: Any) -> None:
@@ -236,9 +213,7 @@ def swing(goal: Any, *places: tuple[int, tuple[float, float, float]]) -> None:
 
 
 def curves(armature: Any) -> dict[tuple[str, int], Any]:
-    data = armature.animation_data
-    bag = data.action.layers[0].strips[0].channelbag(data.action_slot)
-    return {(c.data_path, c.array_index): c for c in bag.fcurves}
+    return {(c.data_path, c.array_index): c for c in channelbag_of(armature).fcurves}
 
 
 def keys(armature: Any) -> dict[tuple[str, int], list[tuple[float, float]]]:
@@ -738,6 +713,8 @@ def test_without_frames_the_range_in_the_settings_is_baked(armature: Any):
     with pytest.raises(IKError, match="the frame range of 'arm' is empty: it starts at 8 and ends at 4"):
         posing.bake(armature)
     assert everything(armature) == before
+    armature.poise.use_scene_range = True
+    assert armature.poise.use_scene_range and armature.poise.bake_range == 'SCENE'
 
 
 # A bake

@@ -14,6 +14,7 @@ from blender_ik_addon.scene.kinds.kinds import KINDS
 from blender_ik_addon.ui import panels
 
 from . import builders
+from .measured import miss
 
 SOFT = 0.02
 """Softness [m] of an arm of three bones of 0.3 m each."""
@@ -36,22 +37,14 @@ def entry_of(armature: Any) -> Any:
     return armature.poise.effectors[0]
 
 
-def away(armature: Any) -> float:
-    """From the point of the bone to its target, from Blender's matrices [m]."""
-    posed = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    bone = posed.matrix_world @ posed.pose.bones["bone.002"].matrix
-    entry = entry_of(armature)
-    return (bone @ Vector(entry.point) - entry.target.matrix_world.translation).length
-
-
 @pytest.mark.parametrize("scale", [1.0, 0.01, 50.0])
 def test_a_soft_target_is_missed_by_about_its_softness_and_counts_as_reached(scale: float):
     armature = arm(scale=scale)
     entry_of(armature).softness_position = SOFT * scale
     report = posing.solve_pose(armature)
-    assert 0.2 * SOFT < away(armature) / scale < SOFT
+    assert 0.2 * SOFT < miss(armature) / scale < SOFT
     assert report.reached and report.message.startswith("the target is reached")
-    assert report.effectors[0].position == pytest.approx(away(armature), rel=1e-3)
+    assert report.effectors[0].position == pytest.approx(miss(armature), rel=1e-3)
     ((_, is_miss),) = panels.errors_of(armature.poise, entry_of(armature))
     assert not is_miss
 
@@ -129,11 +122,11 @@ def test_a_pose_that_follows_knows_when_softness_changes():
     armature.poise.move_root = False  # a root prefers the place where it is, and would go on to the target
     posing.follow(armature)
     bpy.context.view_layer.update()
-    exact = away(armature)
+    exact = miss(armature)
     entry_of(armature).softness_position = SOFT
     assert posing.follow(armature) is not None
     bpy.context.view_layer.update()
-    assert exact < 1e-4 < 0.1 * SOFT < away(armature) < 3.0 * SOFT
+    assert exact < 1e-4 < 0.1 * SOFT < miss(armature) < 3.0 * SOFT
 
 
 def test_softness_goes_onto_the_other_side():

@@ -13,13 +13,12 @@ from mathutils import Matrix, Vector
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.fcurves import own_curves, remove_curves
-from blender_ik_addon.scene.compat import stored_values
 from blender_ik_addon.scene.effectors.effectors import present_state
 from blender_ik_addon.scene.live.dragging import Drag
-from blender_ik_addon.scene.properties.versions import OLD_SWITCHES
 from blender_ik_addon.scene.rig.noted import bring_handles
 
 from . import builders
+from .measured import matrices, place
 from .records import pose_mode
 
 HALF_MILLIMETRE = 0.0005
@@ -55,20 +54,6 @@ def effector(armature: Any, part: str) -> Any:
 def states(armature: Any) -> dict[str, str]:
     """Of all parts, as they are stored."""
     return {entry.part: entry.state for entry in armature.poise.effectors}
-
-
-def matrices(armature: Any) -> np.ndarray:
-    """Of all bones as Blender shows them, (n, 4, 4)."""
-    bpy.context.view_layer.update()
-    posed: Any = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    return np.array([bone.matrix for bone in posed.pose.bones])
-
-
-def place(armature: Any, bone: str) -> np.ndarray:
-    """Head of a bone, in the world."""
-    bpy.context.view_layer.update()
-    posed: Any = armature.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    return np.array(posed.matrix_world @ posed.pose.bones[bone].head)
 
 
 def knee(armature: Any, side: str) -> float:
@@ -417,25 +402,6 @@ def test_enabled_is_not_off_and_back_on_it_is_what_it_was(armature: Any):
     assert (foot.state, foot.enabled) == ('OFF', False)
     foot.enabled = True
     assert (foot.state, foot.enabled) == ('PIN', True)
-
-
-def test_files_of_the_version_before_are_converted(tmp_path: Path, armature: Any):
-    wanted = {"foot.L": 'PIN', "foot.R": 'OFF', "hand.L": 'REACH', "hips": 'OFF'}
-    old = {"foot.L": (1, 1), "foot.R": (0, 0), "hand.L": (1, 0), "hips": (0, 1)}
-    for part, switches in old.items():
-        entry = effector(armature, part)
-        entry.state = 'REACH'
-        for name, value in zip(OLD_SWITCHES, switches, strict=True):
-            stored_values(entry)[name] = value
-    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "old.blend"))
-    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "old.blend"))
-    armature = bpy.data.objects["humanoid"]
-    assert {part: states(armature)[part] for part in old} == wanted
-    effector(armature, "hips").enabled = True
-    assert effector(armature, "hips").state == 'PIN'
-    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "new.blend"))
-    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "new.blend"))
-    assert states(bpy.data.objects["humanoid"])["hips"] == 'PIN'  # it is converted once
 
 
 def test_the_button_changes_a_state_in_one_undo_step(armature: Any):
