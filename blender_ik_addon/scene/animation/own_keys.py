@@ -88,20 +88,6 @@ def note_own_keys(
     action.poise.own_keys = b64encode(sums.tobytes()).decode()
 
 
-def noted_keys() -> dict[int, str]:
-    """Return what is noted of own keys, by the session uid of the action."""
-    actions: Any = bpy.data.actions
-    return {action.session_uid: action.poise.own_keys for action in actions}
-
-
-def put_notes_back(notes: Mapping[int, str]) -> None:
-    """Put back what was noted, as `noted_keys` gave it."""
-    actions: Any = bpy.data.actions
-    for action in actions:
-        if action.poise.own_keys != notes.get(action.session_uid, ""):
-            action.poise.own_keys = notes.get(action.session_uid, "")
-
-
 def has_own_keys(action: bpy.types.Action) -> bool:
     """Whether Poise has written keys into an action."""
     return len(_noted(action)) > 0

@@ -77,7 +77,7 @@ class PoseSnapshot:
 
 @dataclass(frozen=True)
 class ActionSnapshot:
-    """An object's action, slot and F-curves.
+    """An object's action, slot and F-curves, and which of the keys are Poise's own.
 
     Pose channels are not in it: a caller that changes the pose restores it after `restore`.
     """
@@ -93,12 +93,14 @@ class ActionSnapshot:
     """Number of the slot within its action; it never changes, an identifier may."""
     curves: Mapping[Channel, CurveState]
     """Those that hold keys; others are never written."""
+    own_keys: str
+    """What is noted of them with the action, see `animation.own_keys`."""
 
     @classmethod
     def take(cls, obj: bpy.types.Object) -> "ActionSnapshot":
         """Note all that `write_keys` may change."""
         animation = obj.animation_data
-        action = None if animation is None else animation.action
+        action: Any = None if animation is None else animation.action
         slot = None if animation is None or action is None else animation.action_slot
         curves = own_curves(obj).items()
         return cls(
@@ -110,6 +112,7 @@ class ActionSnapshot:
             action_uid=None if action is None else action.session_uid,
             slot_handle=None if slot is None else slot.handle,
             curves={channel: CurveState.read(curve) for channel, curve in curves if not holds_samples(curve)},
+            own_keys="" if action is None else action.poise.own_keys,
         )
 
     def restore(self) -> None:
@@ -133,6 +136,8 @@ class ActionSnapshot:
                 obj.animation_data_clear()
         if action is not None:
             self._restore_curves(obj, action)
+            if action.poise.own_keys != self.own_keys:
+                action.poise.own_keys = self.own_keys
             action.update_tag()
         obj.update_tag()
 

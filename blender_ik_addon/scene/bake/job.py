@@ -18,7 +18,6 @@ from ...core.engine.pops import Pop
 from ...core.messages import Joined, Message, listed
 from ...core.solve.sequence import SequenceJob
 from ..animation.fcurves import Channel, ChannelKeys, WriteResult, check_keyable
-from ..animation.own_keys import noted_keys, put_notes_back
 from ..armature.poses import channel_values, note_posed, rotation_values
 from ..armature.restoring import (
     ActionSnapshot,
@@ -233,7 +232,6 @@ class BakeJob(Job[BakeReport]):
         loop = None
         if options.loop:
             loop = Loop.of(rig, frames, self.solved, rig.tolerances(self._object()))
-        self._undo.callback(put_notes_back, noted_keys())
         action = ActionSnapshot.take(self._object())
         self._undo.callback(self._restore, lambda _: action.restore())
         self._undo.callback(self._restore, self._to.remember(self._object()))

@@ -21,7 +21,6 @@ from ...core.arrays import FloatArray
 from ...core.messages import Message, listed
 from ...core.model.kinematics import parent_transform
 from ..animation.fcurves import animated_channels, bone_path, check_keyable
-from ..animation.own_keys import noted_keys, put_notes_back
 from ..armature.armature import check_armature, read_armature, world_from_armature
 from ..armature.restoring import (
     ActionSnapshot,
@@ -58,7 +57,6 @@ class Visit:
         targets = [t for t in targets_of(armature_object) if t != armature_object and t.is_editable]
         self._actions = [ActionSnapshot.take(owner) for owner in (armature_object, *targets)]
         self._placed = ValuesSnapshot.placing(targets)
-        self._notes = noted_keys()
         if scene.frame_current != frame or scene.frame_subframe:
             scene.frame_set(frame)
         bpy.context.view_layer.update()
@@ -77,7 +75,6 @@ class Visit:
             undo.callback(self._played.restore)
             for action in self._actions:
                 undo.callback(action.restore)
-        put_notes_back(self._notes)
         LIVE.bodies.pop(self._uid, None)
 
 
