@@ -14,7 +14,7 @@ Where only Live poses the body it is solved as if the scene went there. What is 
 themselves is taken from their F-curves: Blender writes it only at the frame that it shows.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -36,9 +36,19 @@ from ..animation.fcurves import (
     is_muted,
     own_curves,
     rotation_channel,
+    sample_channels,
 )
-from ..armature.armature import Armature, read_all
-from ..armature.poses import PoseNote, RawPose, named_bones, pose_sums, poses_of, raw_channels
+from ..armature.armature import Armature
+from ..armature.poses import (
+    FIRST,
+    PROPERTIES,
+    PoseNote,
+    RawPose,
+    named_bones,
+    pose_sums,
+    poses_of,
+    raw_channels,
+)
 from ..bake.frames import frame_times
 from ..effectors.effectors import targets_of
 from ..live.following import held
@@ -58,6 +68,9 @@ from ..rig.rig import Rig
 
 SCENE: Final = ".Poise Trails"
 """Name of the scene that is made for a moment."""
+
+CurveValues = Mapping[Channel, FloatArray]
+"""Values of the F-curves of an object at frames, by channel, (F,)."""
 
 _POSED: Final = ("location", "rotation", "scale", "rotation_mode", "bbone", "constraints")
 """How paths of a bone's properties begin that move it."""
@@ -155,57 +168,31 @@ def object_moved_by_others(obj: Object) -> str:
     )
 
 
-@dataclass
-class Curves:
-    """Values of the F-curves of an object at frames."""
-
-    values: dict[Channel, FloatArray]
-    """Channel -> (F,)."""
-    frames: int
-
-    @classmethod
-    def of(cls, obj: Object, times: FloatArray, *, whole: bool = True) -> "Curves":
-        """Evaluate the curves of an object's own action; with `whole` those of its bones as well."""
-        moments = times.tolist()
-        found = {
-            channel: np.array([curve.evaluate(moment) for moment in moments])
-            for channel, curve in own_curves(obj).items()
-            if (whole or not channel[0].startswith("pose.bones"))
-            and not is_muted(curve)
-            and not curve.is_empty
-        }
-        return cls(found, len(moments))
-
-    def over(self, path: str, present: Any) -> FloatArray:
-        """Values (F, k) of a property that has its present values (k,) where it has no curve."""
-        values = np.tile(np.array(present, dtype=np.float64), (self.frames, 1))
-        for index in range(values.shape[1]):
-            if (own := self.values.get((path, index))) is not None:
-                values[:, index] = own
-        return values
+def curve_values(obj: Object, times: FloatArray, *, whole: bool = True) -> CurveValues:
+    """Evaluate the curves of an object's own action at times (F,); those of its bones only with `whole`."""
+    moments = times.tolist()
+    return {
+        channel: np.array([curve.evaluate(moment) for moment in moments])
+        for channel, curve in own_curves(obj).items()
+        if (whole or not channel[0].startswith("pose.bones")) and not is_muted(curve) and not curve.is_empty
+    }
 
 
-def world_from_object(obj: Any, times: FloatArray, curves: Curves | None = None) -> FloatArray:
+def world_from_object(obj: Any, times: FloatArray) -> FloatArray:
     """Return world_from_object at times, (F, 4, 4) [m], of an object that nothing but keys moves."""
-    curves = curves or Curves.of(obj, times, whole=False)
+
+    def values(path: str) -> FloatArray:
+        return sample_channels(obj, [(path, index) for index in range(len(getattr(obj, path)))], times)
+
     mode = obj.rotation_mode
     name = rotation_channel(mode)[0]
-    deltas = {
-        "rotation_quaternion": ("delta_rotation_quaternion", mode),
-        "rotation_euler": ("delta_rotation_euler", mode),
-        # Angle and axis have no delta of their own.
-        "rotation_axis_angle": ("delta_rotation_euler", ""),
-    }
-    delta, delta_mode = deltas[name]
-    linear = matrix_in_mode(mode, curves.over(name, getattr(obj, name)))
-    if delta_mode:
-        linear = matrix_in_mode(delta_mode, curves.over(delta, getattr(obj, delta))) @ linear
-    scale = curves.over("scale", obj.scale) * curves.over("delta_scale", obj.delta_scale)
+    linear = matrix_in_mode(mode, values(name))
+    if name != "rotation_axis_angle":  # which has no delta of its own
+        linear = matrix_in_mode(mode, values(f"delta_{name}")) @ linear
+    scale = values("scale") * values("delta_scale")
     basis = np.zeros((len(times), 4, 4))
     basis[:, :3, :3] = linear * scale[:, None, :]
-    basis[:, :3, 3] = curves.over("location", obj.location) + curves.over(
-        "delta_location", obj.delta_location
-    )
+    basis[:, :3, 3] = values("location") + values("delta_location")
     basis[:, 3, 3] = 1.0
     if obj.parent is None:
         return basis
@@ -214,7 +201,9 @@ def world_from_object(obj: Any, times: FloatArray, curves: Curves | None = None)
     )
 
 
-def sample_keys(armature_object: Object, sampled: Sampled, frames: Sequence[int], curves: Curves) -> Ends:
+def sample_keys(
+    armature_object: Object, sampled: Sampled, frames: Sequence[int], curves: CurveValues
+) -> Ends:
     """Places at frames (F,) by keys alone, of what nothing else moves.
 
     Args:
@@ -222,42 +211,39 @@ def sample_keys(armature_object: Object, sampled: Sampled, frames: Sequence[int]
         curves: Of the armature object at these frames.
     """
     times = frame_times(frames)
-    world = world_from_object(armature_object, times, curves)
+    world = world_from_object(armature_object, times)
     objects: Any = bpy.data.objects
     targets = [world_from_object(objects[name], times)[:, :3, 3] for name in sampled.targets]
     places = np.stack(targets, axis=1) if targets else np.zeros((len(times), 0, 3))
     if not sampled.bones:
         return Ends(np.zeros((len(times), 0, 2, 3)), places)
-    matrices = _posed_by_keys(armature_object, sampled.armature, curves)[:, sampled.joints()]
+    matrices = _posed_by_keys(armature_object, sampled.armature, len(times), curves)[:, sampled.joints()]
     return Ends(sampled.ends(world[:, None] @ matrices), places)
 
 
-def _posed_by_keys(armature_object: Object, armature: Armature, curves: Curves) -> FloatArray:
-    """Return armature_from_joint at the frames of the curves, (F, n, 4, 4) [m]."""
-    names, modes = armature.skeleton.names, armature.rotation_modes
-    pose: Any = armature_object.pose
-    rows = {name: row for row, name in enumerate(pose.bones.keys())}
-    order = [rows[name] for name in names]
-    kinds = ("location", "scale", "rotation_euler", "rotation_quaternion", "rotation_axis_angle")
-    values = {
-        kind: np.tile(
-            read_all(pose.bones, kind, 4 if kind.endswith(("quaternion", "angle")) else 3)[order],
-            (curves.frames, 1, 1),
-        )
-        for kind in kinds
+def _posed_by_keys(
+    armature_object: Object, armature: Armature, frames: int, curves: CurveValues
+) -> FloatArray:
+    """Return armature_from_joint at so many frames of the curves, (F, n, 4, 4) [m]."""
+    present = RawPose.read(armature_object, armature, shown=np.empty((0, 4, 4))).channels
+    names, modes, values = armature.skeleton.names, armature.rotation_modes, np.tile(present, (frames, 1, 1))
+    places = {
+        bone_path(name, kind): (joint, first)
+        for joint, name in enumerate(names)
+        for kind, first in FIRST.items()
     }
-    joint_of = {bone_path(name, kind): (joint, kind) for joint, name in enumerate(names) for kind in kinds}
-    for (path, index), own in curves.values.items():
-        if (found := joint_of.get(path)) is not None:
-            values[found[1]][:, found[0], index] = own
-    values["location"][:, armature.connected] = 0.0  # Blender leaves it out
-    linear = np.empty((curves.frames, len(names), 3, 3))
+    for (path, index), own in curves.items():
+        if path in places:
+            joint, first = places[path]
+            values[:, joint, first + index] = own
+    location, scale = values[..., PROPERTIES["location"]], values[..., PROPERTIES["scale"]]
+    location[:, armature.connected] = 0.0  # Blender leaves it out
+    linear = np.empty((frames, len(names), 3, 3))
     for mode in set(modes):
         joints = [joint for joint, own in enumerate(modes) if own == mode]
-        turns = values[rotation_channel(mode)[0]][:, joints]
+        turns = values[:, joints, PROPERTIES[rotation_channel(mode)[0]]]
         linear[:, joints] = matrix_in_mode(mode, turns)
-    linear *= values["scale"][..., None, :]
-    return joint_matrices(armature.skeleton, values["location"], linear)
+    return joint_matrices(armature.skeleton, location, linear * scale[..., None, :])
 
 
 # By evaluation
@@ -321,11 +307,11 @@ class EntryAtFrame:
 def entries_at(armature_object: Object, frame: int) -> list[EntryAtFrame]:
     """Return the list of effectors as it is at a frame, by the F-curves of the armature object."""
     entries: Any = settings_of(armature_object).effectors
-    curves = Curves.of(armature_object, frame_times([frame]), whole=False)
+    curves = curve_values(armature_object, frame_times([frame]), whole=False)
     amounts: list[dict[str, float]] = [{} for _ in entries]
     for row, own in enumerate(amounts):
         for name in AMOUNTS:
-            values = curves.values.get((effector_path(row, name), 0))
+            values = curves.get((effector_path(row, name), 0))
             if values is not None:
                 own[name] = float(values[0])
     return [EntryAtFrame(entry, own) for entry, own in zip(entries, amounts, strict=True)]

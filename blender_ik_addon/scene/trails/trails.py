@@ -10,9 +10,8 @@ no keys is. So a key that is moved costs the frames up to the next keys. Where c
 strips act, a change of anything else on which they depend makes all frames unknown.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from typing import Any, Final
 
 import bpy
@@ -42,9 +41,10 @@ from ..kinds.kinds import KINDS, asked_of
 from ..live.drag_anchors import limbs_and_hips
 from ..properties.settings import settings_of
 from .sampling import (
-    Curves,
+    CurveValues,
     Ends,
     Sampled,
+    curve_values,
     is_solvable,
     moved_by_others,
     object_moved_by_others,
@@ -63,13 +63,6 @@ EVALUATED_AT_ONCE: Final = 8
 
 EVER: Final = (-1e6, 1e6)
 """A span in which all keys lie [frames]."""
-
-
-class Source(Enum):
-    """Where places at other frames come from."""
-
-    KEYS = auto()
-    EVALUATED = auto()
 
 
 @dataclass(frozen=True)
@@ -120,11 +113,12 @@ class Trails:
     """Why there are no trails, in words; empty if there are."""
     why_evaluated: str = ""
     """What but keys moves the bones; empty where keys alone do."""
+    is_evaluated: bool = False
+    """Whether Blender has to evaluate other frames."""
     _sampled: Sampled | None = None
     _structure: tuple[Any, ...] = ()
-    _bone_source: Source | None = Source.KEYS
-    """None: bones are known at frames that were shown."""
-    _target_source: Source = Source.KEYS
+    _live: bool = False
+    """Whether Live alone poses the bones: they are known at frames that were shown."""
     _known: dict[int, Ends] = field(default_factory=dict)
     _unsolvable: set[int] = field(default_factory=set)
     """Frames at which the body could not be solved."""
@@ -194,11 +188,6 @@ class Trails:
         self._edited |= self._structure[:1] != (settings_of(armature_object).live,)
         self._edited |= self._sampled is not None and any(t not in objects for t in self._sampled.targets)
         return self._edited or self._animated
-
-    @property
-    def is_evaluated(self) -> bool:
-        """Whether Blender has to evaluate other frames."""
-        return Source.EVALUATED in (self._bone_source, self._target_source)
 
     def _plays_strips(self, action: Any) -> bool:
         """Whether what was evaluated plays an action in NLA strips, whose values are not compared."""
@@ -270,26 +259,22 @@ class Trails:
         if self._sampled is None:
             return
         objects: Any = bpy.data.objects
-        others = [why for name in self._sampled.targets if (why := object_moved_by_others(objects[name]))]
-        target_source = Source.EVALUATED if others else Source.KEYS
-        bone_source: Source | None = None
-        self.why_evaluated = ""
-        if not settings_of(armature_object).live:
-            self.why_evaluated = moved_by_others(armature_object, self._sampled.bones)
-            bone_source = Source.EVALUATED if self.why_evaluated else Source.KEYS
-        if (bone_source, target_source) != (self._bone_source, self._target_source):
-            self._bone_source, self._target_source, self._depends_on = bone_source, target_source, frozenset()
+        live = settings_of(armature_object).live
+        self.why_evaluated = "" if live else moved_by_others(armature_object, self._sampled.bones)
+        others = any(object_moved_by_others(objects[name]) for name in self._sampled.targets)
+        evaluated = others or bool(self.why_evaluated)
+        if (live, evaluated) != (self._live, self.is_evaluated):
+            self._live, self.is_evaluated, self._depends_on = live, evaluated, frozenset()
             self._known.clear()
 
     def _sign(
         self, armature_object: Object, frames: Sequence[int]
-    ) -> tuple[bytes, dict[int, bytes], dict[Object, Curves]]:
-        """On what the places at frames depend, and curves that were evaluated for that, by object."""
+    ) -> tuple[bytes, dict[int, bytes], CurveValues]:
+        """On what the places at frames depend, and the curves of the armature object there."""
         assert self._sampled is not None
         objects: Any = bpy.data.objects
         times = frame_times(frames)
         owners: dict[Any, None] = {}
-        live = self._bone_source is None
         own = [*(objects[name] for name in self._sampled.targets), armature_object]
         if self.is_evaluated:
             own += [obj for obj in bpy.data.objects if obj.session_uid in self._depends_on]
@@ -299,16 +284,16 @@ class Trails:
                 obj = obj.parent
         still: list[bytes] = []
         values: list[FloatArray] = []
-        found: dict[Object, Curves] = {}
+        found: CurveValues = {}
         for obj in owners:
             own_bones = obj == armature_object  # Live begins at their keys
-            curves = Curves.of(obj, times, whole=own_bones or self.is_evaluated)
-            found[obj] = curves
-            values += curves.values.values()
-            still.append(repr(sorted(curves.values)).encode())
-            decided = {*curves.values, *driven_channels(obj), *_in_strips(obj)}
+            curves = curve_values(obj, times, whole=own_bones or self.is_evaluated)
+            found = curves if own_bones else found
+            values += curves.values()
+            still.append(repr(sorted(curves)).encode())
+            decided = {*curves, *driven_channels(obj), *_in_strips(obj)}
             still += [_unkeyed(obj, decided), np.array(obj.matrix_parent_inverse).tobytes()]
-            if own_bones and not live:
+            if own_bones and not self._live:
                 still.append(_unkeyed_pose(obj, decided))
             elif own_bones:
                 still.append(unkeyed_settings(obj, decided))
@@ -327,7 +312,7 @@ class Trails:
             placing = [curve for (path, _), curve in curves.items() if path in PLACED_BY]
             by_target[own] = {frame for curve in placing for frame in _frames_of(curve)}
         by_bone: dict[str, set[int]] = {}
-        if self._bone_source is not None:
+        if not self._live:
             by_bone = _frames_of_bones(armature_object, baked=any(by_target.values()))
         for own, found in by_target.items():
             chain = [own.bone, *(above.name for above in pose.bones[own.bone].parent_recursive)]
@@ -342,7 +327,7 @@ class Trails:
         """Which of some frames are to be sampled."""
         if self._sampled is None:
             return []
-        if self._bone_source is None and not self._sampled.targets:
+        if self._live and not self._sampled.targets:
             return []
         return [frame for frame in frames if frame not in self._known]
 
@@ -351,7 +336,7 @@ class Trails:
 
         Args: as `ghosts`, with all frames from the first to the last.
         """
-        if self._bone_source is not None or self._sampled is None or not self._sampled.targets:
+        if not self._live or self._sampled is None or not self._sampled.targets:
             return []
         chosen = self._ghost_frames(frames[0], frames[-1], now, count)
         missing = [f for f in chosen if f not in self._unsolvable and not self._has_body(f)]
@@ -398,28 +383,25 @@ class Trails:
         self._at |= at
         self.version += 1
 
-    def _sample(
-        self, armature_object: Object, frames: list[int], curves: Mapping[Object, Curves]
-    ) -> list[Ends]:
+    def _sample(self, armature_object: Object, frames: list[int], curves: CurveValues) -> list[Ends]:
         assert self._sampled is not None
         sampled = self._sampled
-        if self._bone_source is None:
+        if self._live:
             sampled = Sampled(sampled.armature, (), np.zeros(0), sampled.targets)
         if self.is_evaluated:
             found, blocks = sample_evaluated(armature_object, sampled, frames)
             self._depends_on |= blocks
         else:
-            own = curves.get(armature_object) or Curves.of(armature_object, frame_times(frames), whole=False)
-            found = sample_keys(armature_object, sampled, frames, own)
+            found = sample_keys(armature_object, sampled, frames, curves)
         bones = found.bones
-        if self._bone_source is None:
+        if self._live:
             bones = np.full((len(frames), len(self._sampled.bones), 2, 3), np.nan)
         return [Ends(bones[row], found.targets[row]) for row in range(len(frames))]
 
     def note_shown(self, depsgraph: Depsgraph, frame: int) -> None:
         """Note where Blender shows bones at the present frame, if that is the only way to know."""
         armature_object = self._object()
-        if self._bone_source is not None or self._sampled is None or armature_object is None:
+        if not self._live or self._sampled is None or armature_object is None:
             return
         shown = self._sampled.shown(armature_object, depsgraph)
         known = self._known.get(frame)
