@@ -205,35 +205,48 @@ class DragOperator(ArmatureOperator):
         "Confirm on Release", "Confirm when the mouse button is released", False, options={'SKIP_SAVE'}
     )
 
+    shift_slows = True
+    """Whether the mouse counts less while Shift is held."""
     _by_mouse: _ByMouse
 
-    @staticmethod
-    def mouse_at(context: Context, event: Event, release_confirm: bool) -> tuple[Any, FloatArray, FloatArray]:
-        """The part of the viewport under the mouse, where it was pressed and where it is, (2,) [pixels]."""
+    def grab(
+        self, context: Context, armature: Object, view: View | None = None, mouse: Any = None
+    ) -> Dragged | None:
+        """Begin the drag, where it is by mouse with the view and where that was pressed, (2,) [pixels].
+
+        None where nothing is there to be dragged. An IKError refuses.
+        """
+        raise NotImplementedError
+
+    def act(self, context: Context, armature: Object) -> set[str]:
+        drag = self.grab(context, armature)
+        assert drag is not None
+        drag.move(drag.place + np.array(self.offset))
+        return self._confirmed(drag)
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        if bpy.app.background or context.window is None or context.area is None:
+            return self.execute(context)
+        if context.area.type != 'VIEW_3D':
+            self.report({'ERROR'}, translated(Message("Drag bones in the 3D viewport")))
+            return {'CANCELLED'}
         region = _region_at(context, event)
+        view = View.of(region, region.data)
         pressed = mouse = mouse_in(region, event)
-        if release_confirm:
+        if self.release_confirm:
             begun = event.mouse_prev_press_x - event.mouse_x, event.mouse_prev_press_y - event.mouse_y
             pressed = mouse + begun
-        return region, pressed, mouse
-
-    def follow_mouse(
-        self,
-        context: Context,
-        drag: Dragged,
-        region: Any,
-        pressed: FloatArray,
-        mouse: FloatArray,
-        *,
-        shift_slows: bool = True,
-    ) -> set[str]:
-        """Let what was grabbed follow the mouse from now on."""
+        try:
+            drag = self.grab(context, require_armature(context), view, pressed)
+        except IKError as error:
+            return refuse(self, error)
+        if drag is None:
+            return {'PASS_THROUGH'}  # the mouse means something else
         grid: Any = context.space_data.overlay
         timer = context.window_manager.event_timer_add(TIMER_SECONDS, window=context.window)
         step = float(grid.grid_scale) / max(1, int(grid.grid_subdivisions))
-        view = View.of(region, region.data)
         self._by_mouse = _ByMouse(drag, view, context.area, region, timer, step, pressed, mouse)
-        self._by_mouse.shift_slows = shift_slows
+        self._by_mouse.shift_slows = self.shift_slows
         if isinstance(drag, Drag):
             overlay.show_drag(drag)
         context.window_manager.modal_handler_add(self)
@@ -309,32 +322,15 @@ class POISE_OT_drag(DragOperator, label="Drag Bone"):
     def lacks(cls, context: Context, armature: Object) -> str:
         return "" if context.mode == 'POSE' else Message("Go to Pose Mode (Ctrl Tab) to drag bones")
 
-    def act(self, context: Context, armature: Object) -> set[str]:
-        drag = self._grab(context, armature, self.bone, (0.0, 0.0, 0.0))
-        drag.move(drag.place + np.array(self.offset))
-        return self._confirmed(drag)
-
-    def invoke(self, context: Context, event: Event) -> set[str]:
-        if bpy.app.background or context.window is None or context.area is None:
-            return self.execute(context)
-        if context.area.type != 'VIEW_3D':
-            self.report({'ERROR'}, translated(Message("Drag bones in the 3D viewport")))
-            return {'CANCELLED'}
-        armature = require_armature(context)
-        region, pressed, mouse = self.mouse_at(context, event, self.release_confirm)
+    def grab(
+        self, context: Context, armature: Object, view: View | None = None, mouse: Any = None
+    ) -> Drag | None:
         bone, point = self.bone, (0.0, 0.0, 0.0)
-        if self.under_mouse:
-            found = bone_at(context, armature, View.of(region, region.data), pressed)
+        if self.under_mouse and view is not None:
+            found = bone_at(context, armature, view, mouse)
             if found is None:
-                return {'PASS_THROUGH'}  # there is no bone: the mouse means something else
+                return None
             bone, point = found[0], (0.0, found[1], 0.0)
-        try:
-            drag = self._grab(context, armature, bone, point)
-        except IKError as error:
-            return refuse(self, error)
-        return self.follow_mouse(context, drag, region, pressed, mouse)
-
-    def _grab(self, context: Context, armature: Object, bone: str, point: tuple[float, float, float]) -> Drag:
         if not bone:
             if context.active_pose_bone is None:
                 raise IKError("Click the bone that is to be dragged, in Pose Mode")

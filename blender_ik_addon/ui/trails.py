@@ -29,7 +29,7 @@ from ..scene.trails.editing import AtFrame, grab
 from ..scene.trails.sampling import SCENE
 from ..scene.trails.trails import AT_ONCE, Tracked, Trails
 from ..scene.translations import translated
-from .acting import ArmatureOperator, context_armature, flag, refuse, require_armature
+from .acting import ArmatureOperator, context_armature, flag
 from .batches import Batch
 from .drag import DragOperator
 from .handles import PointsGroup, handle_at
@@ -460,23 +460,13 @@ class POISE_OT_drag_trail(DragOperator, label="Drag Trail"):
             return ""
         return Message("Go to Object Mode or Pose Mode to drag trails")
 
-    def act(self, context: Context, armature: Object) -> set[str]:
-        drag = self._grab(armature)
-        drag.move(drag.place + np.array(self.offset))
-        return self._confirmed(drag)
+    @property
+    def shift_slows(self) -> bool:
+        return not self.whole_pose  # for which Shift is held since the mouse was pressed
 
-    def invoke(self, context: Context, event: Event) -> set[str]:
-        if bpy.app.background or context.area is None or context.area.type != 'VIEW_3D':
-            return self.execute(context)
-        region, pressed, mouse = self.mouse_at(context, event, self.release_confirm)
-        try:
-            drag = self._grab(require_armature(context))
-        except IKError as error:
-            return refuse(self, error)
-        # Shift is held since it was pressed.
-        return self.follow_mouse(context, drag, region, pressed, mouse, shift_slows=not self.whole_pose)
-
-    def _grab(self, armature: Object) -> AtFrame:
+    def grab(
+        self, context: Context, armature: Object, view: View | None = None, mouse: Any = None
+    ) -> AtFrame:
         trails = Trails(armature.session_uid)
         trails.refresh()
         found = next((own for own in trails.tracked if own.bone == self.bone), None)
