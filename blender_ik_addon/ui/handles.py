@@ -11,7 +11,8 @@ do nothing.
 """
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable
+from contextlib import ExitStack
 from typing import Any, ClassVar, Final
 
 import bpy
@@ -162,56 +163,41 @@ class POISE_GGT_handles(PointsGroup):
         )
 
 
-@dataclass(frozen=True)
-class _Selection:
-    """What was active and selected beside the targets that are moved, by name."""
-
-    active: str
-    selected: tuple[str, ...]
-
-    @classmethod
-    def taken(cls, context: Context, targets: set[Object], active: Object) -> "_Selection":
-        """Deselect all but some targets and make one of them active; return what was."""
-        view_layer: Any = context.view_layer
-        was = view_layer.objects.active
-        others = [own for own in view_layer.objects if own not in targets and own.select_get()]
-        for own in others:
-            own.select_set(False)
-        view_layer.objects.active = active
-        return cls("" if was is None else was.name, tuple(own.name for own in others))
-
-    def restore(self, context: Context) -> None:
-        """Make active and selected what was; targets stay selected."""
-        objects: Any = context.view_layer.objects
-        for name in self.selected:
-            if (found := objects.get(name)) is not None:
-                found.select_set(True)
-        if (active := objects.get(self.active)) is not None:
-            objects.active = active
-
-
-_before: list[_Selection] = []
-"""What was selected in Pose Mode before the tool that is running; none where nothing is to be put back."""
-
-
-_hidden: list[str] = []
-"""Targets that were hidden (H) and are shown while the tool runs: Blender's tools move what is selected."""
+_put_back = ExitStack()
+"""What is undone when the tool that is running ends; by names, as objects may be gone by then."""
 
 
 def _show(context: Context, target: Object) -> None:
-    """Show a target for as long as the tool runs, if only it itself is hidden."""
+    """Show a target for as long as the tool runs, if only it itself is hidden (H): tools need that."""
     if target.hide_get(view_layer=context.view_layer):
         target.hide_set(False, view_layer=context.view_layer)
-        _hidden.append(target.name)
+        _put_back.callback(_hide, target.name)
         context.view_layer.update()
 
 
-def _put_back(context: Context) -> None:
-    while _before:
-        _before.pop().restore(context)
-    while _hidden:
-        if (target := context.view_layer.objects.get(_hidden.pop())) is not None:
-            target.hide_set(True, view_layer=context.view_layer)
+def _hide(name: str) -> None:
+    if (target := bpy.context.view_layer.objects.get(name)) is not None:
+        target.hide_set(True, view_layer=bpy.context.view_layer)
+
+
+def _select_alone(context: Context, targets: set[Object], active: Object) -> None:
+    """Deselect all but some targets and make one of them active, for as long as the tool runs."""
+    objects: Any = context.view_layer.objects
+    others = [own for own in objects if own not in targets and own.select_get()]
+    _put_back.callback(_select, [own.name for own in others], objects.active and objects.active.name)
+    for own in others:
+        own.select_set(False)
+    objects.active = active
+
+
+def _select(selected: Iterable[str], active: str | None) -> None:
+    """Select objects beside those that are, and make one of them active."""
+    objects: Any = bpy.context.view_layer.objects
+    for name in selected:
+        if (found := objects.get(name)) is not None:
+            found.select_set(True)
+    if active is not None and (found := objects.get(active)) is not None:
+        objects.active = found
 
 
 class POISE_OT_handle(EffectorOperator, label="Handle"):
@@ -280,7 +266,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
 
     def cancel(self, context: Context) -> None:
         """Put the selection back; Blender calls this too, when another file is opened."""
-        _put_back(context)
+        _put_back.close()
         if self._timer is not None:
             context.window_manager.event_timer_remove(self._timer)
             self._timer = None
@@ -312,7 +298,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
             return self._drag_bone(context, entry.bone, release_confirm)
         _show(context, target)
         if why := obstacle_of(armature, entry, moved=True, keyed=False):
-            _put_back(context)
+            _put_back.close()
             raise IKError("{effector}: {why}", effector=label_of(entry, self._index), why=why)
         if not _is_chosen(context, entry):
             self._choose(context, armature, extend=False)
@@ -321,7 +307,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
         if not self._moves and self.action != 'PRESS':
             context.window_manager.modal_handler_add(self)
         if context.mode == 'POSE':
-            _before.append(_Selection.taken(context, handle_targets(armature), target))
+            _select_alone(context, handle_targets(armature), target)
         else:
             context.view_layer.objects.active = target
         show_effector(context, armature, self._index)
@@ -382,7 +368,7 @@ class POISE_OT_handle_end(Operator):
     bl_options: ClassVar = {'INTERNAL'}
 
     def execute(self, context: Context) -> set[str]:
-        _put_back(context)
+        _put_back.close()
         return {'FINISHED'}
 
 
@@ -434,6 +420,5 @@ def register() -> None:
 
 def unregister() -> None:
     """Take them away."""
-    _before.clear()
-    _hidden.clear()
+    _put_back.pop_all()
     _unregister_classes()
