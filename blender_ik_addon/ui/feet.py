@@ -129,31 +129,18 @@ class Turning:
     radius: float
     """[m]"""
 
-    @property
-    def _towards(self) -> FloatArray:
-        """Direction in the ring's plane towards the viewer, of length 1, (3,); shorter where it faces him."""
-        centre, axis = self.world_from_ring[:3, 3], self.world_from_ring[:3, 2]
-        [pixel] = self.view.pixels(centre[None])
-        sight = self.view.sight(pixel)[1]
-        across = -sight + (sight @ axis) * axis
-        return across / max(float(np.linalg.norm(across)), 1e-9)
-
-    def faces(self) -> bool:
-        """Whether the ring is seen as one, and not from its edge."""
-        centre, axis = self.world_from_ring[:3, 3], self.world_from_ring[:3, 2]
-        [pixel] = self.view.pixels(centre[None])
-        return abs(float(self.view.sight(pixel)[1] @ axis)) > FACING
-
     def angle_at(self, pixel: FloatArray) -> float:
         """Where about the ring the mouse is [rad]; only differences of two have a meaning."""
-        centre, axis = self.world_from_ring[:3, 3], self.world_from_ring[:3, 2]
-        if self.faces():
-            place = self.view.on_plane(pixel, centre, axis)
-            if place is not None:
-                x, y, _ = self.world_from_ring[:3, :3].T @ (place - centre)
-                return atan2(y, x)
-        # The near side goes with the mouse.
-        ahead = np.cross(axis, self._towards)
+        axes, centre = self.world_from_ring[:3, :3], self.world_from_ring[:3, 3]
+        [middle] = self.view.pixels(centre[None])
+        axis, sight = axes[:, 2], self.view.sight(middle)[1]
+        place = self.view.on_plane(pixel, centre, axis) if abs(sight @ axis) > FACING else None
+        if place is not None:
+            x, y, _ = axes.T @ (place - centre)
+            return atan2(y, x)
+        # It is seen from its edge: the near side goes with the mouse.
+        towards = (sight @ axis) * axis - sight
+        ahead = np.cross(axis, towards / max(float(np.linalg.norm(towards)), 1e-9))
         part = float((self.view.at_depth_of(pixel, centre) - centre) @ ahead) / self.radius
         return asin(min(max(part, -1.0), 1.0))
 
