@@ -386,17 +386,6 @@ def _chain_of(skeleton: Skeleton, bone: str, depth: int) -> list[int]:
     return ancestors[:depth] if depth else ancestors
 
 
-def _check_axes(label: str, entry: Any, kinds: Sequence[str]) -> None:
-    """Refuse an effector all of whose axes of a kind are off."""
-    for kind in kinds:
-        if not any(getattr(entry, f"{kind}_axes")):
-            raise IKError(
-                "effector {label!r}: all its {kind} axes are off. Switch one on, or change its kind",
-                label=label,
-                kind={"position": Message("position"), "orientation": Message("orientation")}[kind],
-            )
-
-
 class Both(Goal):
     """The point of the bone is at the place of the target, and the bone is turned as the target is."""
 
@@ -486,7 +475,13 @@ class Both(Goal):
     @classmethod
     def read(cls, label: str, entry: Any) -> dict[str, Any]:
         """Nothing more; some axes must be on."""
-        _check_axes(label, entry, [name for name in ("position", "orientation") if getattr(cls, name)])
+        for kind in (Message("position"), Message("orientation")):
+            if getattr(cls, kind) and not any(getattr(entry, f"{kind}_axes")):
+                raise IKError(
+                    "effector {label!r}: all its {kind} axes are off. Switch one on, or change its kind",
+                    label=label,
+                    kind=kind,
+                )
         return {}
 
 

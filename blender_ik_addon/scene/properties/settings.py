@@ -69,29 +69,8 @@ METHOD_ITEMS = tuple(
 )
 
 
-METHOD_SETTINGS = (
-    "damping",
-    "constant_damping",
-    "max_angle",
-    "null_space_gain",
-    "element_weight",
-    "gamma",
-    "clamp_distance",
-    "clamp_after_jump",
-    "alternate_jacobian",
-)
-"""Properties that go by the same name as the solver's options, for the methods that have a use for them."""
-
-
 SOLVE_MARGIN: Final = 0.5
 """Part of the user's tolerance [1] to which is solved: Blender holds poses in single precision."""
-
-
-def method_settings(method: str) -> tuple[str, ...]:
-    """Which of those a method shows; the default has nothing to be set."""
-    if method == 'PRIORITY':
-        return ()
-    return tuple(name for name in METHOD_SETTINGS if method in USED_BY[name])
 
 
 def settings_of(armature_object: Object) -> "POISE_PG_armature":
@@ -758,6 +737,19 @@ class POISE_PG_armature(Declared, PropertyGroup):
         "Frames of the last bake in which the pose flips or a target is missed by most, line by line"
     )
     diagnosis: str = text("Diagnosis")("Report of the last diagnosis, line by line")
+
+
+METHOD_SETTINGS: Final = tuple(
+    name for name in POISE_PG_armature.__annotations__ if name in USED_BY and name != "smoothness"
+)
+"""Properties that go by the same name as the solver's options, for the methods that have a use for them."""
+
+
+def method_settings(method: str) -> tuple[str, ...]:
+    """Which of those a method shows; the default has nothing to be set."""
+    if method == 'PRIORITY':
+        return ()
+    return tuple(name for name in METHOD_SETTINGS if method in USED_BY[name])
 
 
 class POISE_PG_action(Declared, PropertyGroup):
