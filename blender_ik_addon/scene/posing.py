@@ -299,7 +299,7 @@ def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Dia
     depsgraph.update()
     rig = Rig.read(armature_object, depsgraph)
     frames = rig.read_frame(armature_object, depsgraph)
-    found = diagnosis_of(rig.problem(frames), frames.pose[0])
+    found = diagnosis_of(rig.plan(frames).problem, frames.pose[0])
     found = found.turned(orientations(frames.world_from_armature[0]))
     levels = (replace(own, priority=Rank.level_of(own.priority)) for own in found.levels)
     found = replace(found, levels=tuple(levels))

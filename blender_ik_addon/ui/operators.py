@@ -1011,11 +1011,6 @@ class POISE_OT_read_limits(ArmatureOperator, label="Read Limits"):
         return posing.read_limits(armature)
 
 
-def _own_limits(armature: Object, bones: list[str]) -> None:
-    for bone in bones:
-        posing.own_limits(armature, bone)
-
-
 class _BoneEntries(ArmatureOperator):
     """Adds or removes entries of the selected bones; not registered itself."""
 
@@ -1033,7 +1028,11 @@ class _BoneEntries(ArmatureOperator):
 class POISE_OT_edit_limits(_BoneEntries, label="Edit Limits"):
     """Edit the limits of the selected bones, go back to those of the rig, or prefer the present pose"""
 
-    acts: ClassVar = {'OWN': _own_limits, 'RIG': posing.remove_limits, 'PREFER': posing.prefer_present_pose}
+    acts: ClassVar = {
+        'OWN': lambda armature, bones: [posing.own_limits(armature, bone) for bone in bones],
+        'RIG': posing.remove_limits,
+        'PREFER': posing.prefer_present_pose,
+    }
 
     action: choice(
         "What to do with the limits of the selected bones",

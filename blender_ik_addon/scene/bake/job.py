@@ -27,6 +27,7 @@ from ..armature.restoring import (
     played_restored,
     settings_restored_on_error,
 )
+from ..effectors.effectors import check_evaluated
 from ..jobs import Job
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import Effector, Plan
@@ -361,7 +362,7 @@ class BakeJob(Job[BakeReport]):
             if raws:
                 parts.append(rig.frames_of(raws))
             yield (row + 1) / len(numbers)
-        rig.check_evaluated(self._object(), bpy.context.view_layer.depsgraph)
+        check_evaluated(self._object(), rig.effectors, bpy.context.view_layer.depsgraph)
         return FrameData.joined(parts).as_recorded()
 
     def _reported(
@@ -553,7 +554,7 @@ class BakeJob(Job[BakeReport]):
             for amounts in (played[row].distances, played[row].angles):
                 amounts[:] = np.nan
         self._passes.compare(played, *self._solved.errors)
-        self._rig.check_evaluated(self._object(), bpy.context.view_layer.depsgraph)
+        check_evaluated(self._object(), self.effectors, bpy.context.view_layer.depsgraph)
         self._played = played
 
     def _restore(self, put_back: Callable[[Object], None]) -> None:

@@ -67,8 +67,10 @@ def correct(
         IKError: No target was moved, one has no keys, or cannot be keyed; everything is as before then.
     """
     check_present(armature_object)
-    settings = settings_of(armature_object)
-    before, after = _eases(settings, ease_in, ease_out)
+    settings, render = settings_of(armature_object), bpy.context.scene.render
+    unit = 1.0 if settings.ease_unit == 'FRAMES' else render.fps / render.fps_base
+    before = settings.ease_in * unit if ease_in is None else ease_in
+    after = settings.ease_out * unit if ease_out is None else ease_out
     if not (before > 0.0 and after > 0.0 and np.isfinite([before, after]).all()):
         raise IKError(
             "a correction eases in and out in more than 0 frames, got {before:g} and {after:g}",
@@ -81,7 +83,7 @@ def correct(
     if not moved:
         raise IKError(
             "no target is away from its keys on this frame: move one, with auto-key off, and press again"
-            if any(_is_keyed(settings.effectors[row]) for row in rows)
+            if any(_keyed_channels(settings.effectors[row]) for row in rows)
             else "the targets have no keys: Targets from Animation gives them some"
         )
     with put_back_on_error(armature_object, moved):
@@ -98,16 +100,6 @@ def correct(
             first=present_frame() - before,
             last=present_frame() + after,
         ),
-    )
-
-
-def _eases(settings: Any, ease_in: float | None, ease_out: float | None) -> tuple[float, float]:
-    """Frames of the ease in and out; those of the settings where none are given."""
-    render = bpy.context.scene.render
-    unit = 1.0 if settings.ease_unit == 'FRAMES' else render.fps / render.fps_base
-    return (
-        settings.ease_in * unit if ease_in is None else ease_in,
-        settings.ease_out * unit if ease_out is None else ease_out,
     )
 
 
@@ -134,8 +126,7 @@ def remove_corrections(armature_object: Object, effectors: Iterable[int] | None 
 
 def has_corrections(armature_object: Object, index: int) -> bool:
     """Whether the target of an effector has an offset with keys."""
-    target = target_of(settings_of(armature_object).effectors[index])
-    return target is not None and any(channel in own_curves(target) for channel in _delta_channels(target))
+    return next(_curves(armature_object, [index]), None) is not None
 
 
 def corrections_on(armature_object: Object) -> bool | None:
@@ -200,10 +191,6 @@ def _delta_channels(target: Any) -> list[Channel]:
     """Channels of a target that hold its offset."""
     paths = ("delta_location", "delta_rotation_euler", "delta_rotation_quaternion")
     return [(path, index) for path in paths for index in range(len(getattr(target, path)))]
-
-
-def _is_keyed(entry: Any) -> bool:
-    return bool(_keyed_channels(entry))
 
 
 def _keyed_channels(entry: Any) -> list[tuple[str, str, int]]:

@@ -67,7 +67,7 @@ def key_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Key
     depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
     depsgraph.update()
     rig = Rig.read(armature_object, depsgraph)
-    problem = rig.problem(rig.read_frame(armature_object, depsgraph))
+    problem = rig.plan(rig.read_frame(armature_object, depsgraph)).problem
     names = [rig.armature.skeleton.names[joint] for joint in problem.moving_joints]
     with animation_restored_on_error(armature_object):
         return key_bones(armature_object, rig.armature, names, key_options())

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import numpy as np
 from bpy.types import Depsgraph, Object, Scene
 
-from ...core import IKError, Problem, Skeleton, SolverOptions
+from ...core import IKError, Skeleton, SolverOptions
 from ...core.arrays import FloatArray
 from ...core.character.roles.names import read_name
 from ...core.messages import Joined, Message, counted, either, listed
@@ -116,10 +116,6 @@ class Rig:
             carried_by(armature_object, [bone for effector in effectors for bone in effector.bones]),
         )
 
-    def check_evaluated(self, armature_object: Object, depsgraph: Depsgraph) -> None:
-        """Refuse what is not up to date any more, as `read` does."""
-        check_evaluated(armature_object, self.effectors, depsgraph)
-
     def read_frame(
         self,
         armature_object: Object,
@@ -205,10 +201,6 @@ class Rig:
         plan = make_plan(self.effectors, frames, prefers=self.prefers, known=known)
         self._skeletons[key] = plan.skeleton
         return plan
-
-    def problem(self, frames: FrameData) -> Problem:
-        """Return the same for the solver."""
-        return self.plan(frames).problem
 
     def notes_on_shear(self, armature_object: Object, depsgraph: Depsgraph) -> tuple[str, ...]:
         """Say which bones of the chains are sheared at present, so that a solve is not exact."""

@@ -245,10 +245,6 @@ class TargetsAtFrame:
                 key_object(target, options, moved=True, turned=False)
         return self.report
 
-    def pins(self) -> Iterator[tuple[str, bool, FloatArray, FloatArray]]:
-        """Nothing else holds in this drag."""
-        return iter(())
-
     def pin(self, bone: str) -> bool:
         """No bone is pinned for this drag (IKError)."""
         raise IKError("bones are pinned for a drag of a bone: this one moves targets")
