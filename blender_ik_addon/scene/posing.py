@@ -239,8 +239,8 @@ def make_natural(armature_object: Object, bones: Iterable[str] | None = None) ->
             return None
         settings, report = settings_of(armature_object), solve_pose(armature_object)
         held = [
-            label_of(entry, row)
-            for row, entry in enumerate(settings.effectors)
+            label_of(entry)
+            for entry in settings.effectors
             if entry.part.partition(".")[0] == "hand"
             and entry.bone in turned
             and present_state(armature_object, entry) == 'REACH'

@@ -214,7 +214,7 @@ class POISE_OT_roll_foot(EffectorOperator, label="Roll Foot"):
     def _key(self, armature: Object, row: int, name: str) -> None:
         if why := auto_key_foot(armature, row, name):
             entry = settings_of(armature).effectors[row]
-            self.tell(Joined(": ", (label_of(entry, row), why)), warning=True)
+            self.tell(Joined(": ", (label_of(entry), why)), warning=True)
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         if bpy.app.background or context.area is None or context.area.type != 'VIEW_3D':
@@ -281,7 +281,7 @@ class POISE_OT_roll_foot(EffectorOperator, label="Roll Foot"):
         """Say in the header how it goes."""
         drag, entry = self._by_mouse, self._entry()
         value, typed = degrees(getattr(entry, drag.name)), drag.numbers
-        text = f"{label_of(entry, drag.row)}: {translated(Message(NAMES[drag.name]))} {value:.1f}°"
+        text = f"{label_of(entry)}: {translated(Message(NAMES[drag.name]))} {value:.1f}°"
         if typed.typed:
             text += f"   {typed.text(AxisLock('X')).removeprefix('X ')}°"
         drag.area.header_text_set(text)

@@ -299,7 +299,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
         _show(context, target)
         if why := obstacle_of(armature, entry, moved=True, keyed=False):
             _put_back.close()
-            raise IKError("{effector}: {why}", effector=label_of(entry, self._index), why=why)
+            raise IKError("{effector}: {why}", effector=label_of(entry), why=why)
         if not _is_chosen(context, entry):
             self._choose(context, armature, extend=False)
         chosen = [row for row, own in enumerate(entries) if row == self._index or _is_chosen(context, own)]
@@ -350,7 +350,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
             return refuse(self, error)
         bpy.ops.ed.undo_push(message=translated(Message("Set State")))
         now = Message("Pin") if state == 'PIN' else Message("Reach")
-        self.tell(Joined(": ", (label_of(entry, self._index), now)))
+        self.tell(Joined(": ", (label_of(entry), now)))
         return {'FINISHED'}
 
 

@@ -555,7 +555,7 @@ class POISE_OT_set_state(EffectorOperator, label="Set State"):
             posing.set_state(armature, row, state)
             self.changed += 1
         names = {item[0]: Message(item[1]) for item in STATE_ITEMS}
-        done = [Joined(": ", (label_of(effectors[row], row), names[s])) for row, s in states.items()]
+        done = [Joined(": ", (label_of(effectors[row]), names[s])) for row, s in states.items()]
         self.tell(Joined(", ", done))
 
 
@@ -581,7 +581,7 @@ class POISE_OT_keep_orientation(EffectorOperator, label="Keep Orientation"):
         index, entry = shown_effector(context, armature), shown_entry(context, armature)
         keeps = entry is not None and entry.kind != 'BOTH'
         posing.keep_orientation(armature, index, keeps)
-        effector = label_of(settings_of(armature).effectors[index], index)
+        effector = label_of(settings_of(armature).effectors[index])
         done = Message("{effector} turns as it comes", effector=effector)
         if keeps:
             done = Message("{effector} keeps its orientation", effector=effector)

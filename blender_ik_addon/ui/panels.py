@@ -126,10 +126,10 @@ def state_of(armature: Object) -> tuple[str, Icon]:
     if settings.live and (problem := problem_of(armature)):
         return Message("Live waits: {problem}", problem=problem), 'ERROR'
     lacking = [
-        Message("{effector} has no bone", effector=label_of(entry, index))
+        Message("{effector} has no bone", effector=label_of(entry))
         if lacks_bone(entry)
-        else Message("{effector} has no target", effector=label_of(entry, index))
-        for index, entry in enumerate(settings.effectors)
+        else Message("{effector} has no target", effector=label_of(entry))
+        for entry in settings.effectors
         if entry.enabled and is_incomplete(entry)
     ]
     if lacking:

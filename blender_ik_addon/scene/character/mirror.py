@@ -190,7 +190,7 @@ def _mirror_settings(armature_object: Object, body: Symmetry, notes: list[str]) 
         values = _mirrored_settings(entry, body)
         if counterpart is None and body.other[entry.bone] != entry.bone:
             if len(body.sources) == len(body.skeleton):
-                alone.append(label_of(entry, index))
+                alone.append(label_of(entry))
                 continue
             name, part = bpy.utils.flip_name(entry.name), bpy.utils.flip_name(entry.part)
             counterpart = add_effector(armature_object, body.other[entry.bone], kind=entry.kind)
@@ -217,7 +217,7 @@ def _mirror_settings(armature_object: Object, body: Symmetry, notes: list[str]) 
                 Message(
                     "the keys of {name} of {entries!r} stay: {why}",
                     name=name,
-                    entries=label_of(entries[index], index),
+                    entries=label_of(entries[index]),
                     why=why,
                 )
             )
@@ -297,7 +297,7 @@ def _mirror_targets(armature_object: Object, body: Symmetry, notes: list[str]) -
                 notes.append(
                     Message(
                         "the target of {entry!r} is no object that can be moved alone",
-                        entry=label_of(entry, index),
+                        entry=label_of(entry),
                     )
                 )
                 continue

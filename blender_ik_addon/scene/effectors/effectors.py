@@ -9,7 +9,7 @@ effector and says what to do.
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import bpy
 import numpy as np
@@ -71,9 +71,9 @@ def read_effectors(armature_object: Object, *, drawing: bool = False) -> tuple[E
 
 
 def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effector:
-    label, kind, asked = label_of(entry, index), KINDS[entry.kind], asked_of(entry)
+    label, kind, asked = label_of(entry), KINDS[entry.kind], asked_of(entry)
     state = present_state(armature_object, entry)
-    check_bone(armature_object, label, entry)
+    check_bone(armature_object, entry)
     for field in FINITE:
         if not np.isfinite(getattr(entry, field)).all():
             name = Message(entry.bl_rna.properties[field].name)
@@ -114,7 +114,7 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
 # Entries
 
 
-def check_bone(armature_object: Object, label: str, entry: POISE_PG_effector) -> None:
+def check_bone(armature_object: Object, entry: POISE_PG_effector) -> None:
     """Refuse an entry whose bone is not chosen or not there."""
     data: Any = armature_object.data
     if entry.bone not in data.bones:
@@ -125,7 +125,7 @@ def check_bone(armature_object: Object, label: str, entry: POISE_PG_effector) ->
         )
         raise IKError(
             "effector {label!r} has {missing} in {armature!r}: choose its bone, or disable it",
-            label=label,
+            label=label_of(entry),
             missing=missing,
             armature=armature_object.name,
         )
@@ -199,9 +199,12 @@ def is_held(entry: POISE_PG_effector) -> bool:
     return bool(np.any(np.array(entry.pin_matrix) != 0.0))
 
 
-def label_of(entry: POISE_PG_effector, index: int) -> str:
-    """Return the name of an entry for messages."""
-    return entry.name or entry.bone or Message("number {index}", index=index + 1)
+def label_of(entry: POISE_PG_effector) -> str:
+    """Return the name of an entry for messages: its place in the list where nothing else is known of it."""
+    if entry.name or entry.bone:
+        return entry.name or entry.bone
+    entries = list(settings_of(cast(Object, entry.id_data)).effectors)
+    return Message("number {index}", index=entries.index(entry) + 1)
 
 
 def lacks_target(entry: POISE_PG_effector) -> bool:

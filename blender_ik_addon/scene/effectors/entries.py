@@ -122,7 +122,7 @@ def entry_at(armature_object: Object, index: int) -> tuple[Any, str]:
             count=len(effectors),
             index=index,
         )
-    return effectors[index], Message("effector {effector!r}", effector=label_of(effectors[index], index))
+    return effectors[index], Message("effector {effector!r}", effector=label_of(effectors[index]))
 
 
 def remove_effector(armature_object: Object, index: int) -> None:
@@ -188,7 +188,7 @@ def add_choice(armature_object: Object, index: int, target: Object | None = None
         raise IKError("{label} follows one target: choose the kind One Of to give it several", label=label)
     if target is None:
         return make_target(armature_object, index)
-    check_independence(label_of(entry, index), target, armature_object)
+    check_independence(label_of(entry), target, armature_object)
     (entry if target_of(entry) is None else entry.others.add()).target = target
     return target
 

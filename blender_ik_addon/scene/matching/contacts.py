@@ -207,7 +207,7 @@ class ContactsJob(Job[ContactReport]):
             )
         check_keyable(armature_object)
         if effectors is not None and len(keyed) < len(rows):
-            others = [label_of(entries[row], row) for row in rows if row not in keyed]
+            others = [label_of(entries[row]) for row in rows if row not in keyed]
             notes += (
                 Message("targets without keys of their place are left out: {names}", names=in_a_row(others)),
             )
@@ -264,7 +264,7 @@ class ContactsJob(Job[ContactReport]):
                     points.append(paths.scale * (toe - np.array(entry.point)))
             group = FOOT if limb is not None and limb.kind in LEGS else HAND
             on_floor = limb is not None and entry.contact_object is None
-            tracks[row] = Track(label_of(entry, row), places, turns, np.stack(points), group, on_floor)
+            tracks[row] = Track(label_of(entry), places, turns, np.stack(points), group, on_floor)
         return tracks
 
     def _contacts(
@@ -302,7 +302,7 @@ class ContactsJob(Job[ContactReport]):
     ) -> ContactReport:
         """Write the keys; returns the report."""
         entries: Any = settings_of(armature_object).effectors
-        names = {row: label_of(entries[row], row) for row in tracks}
+        names = {row: label_of(entries[row]) for row in tracks}
         slide = moved = 0.0
         keys = 0
         for row, track in tracks.items():
@@ -383,7 +383,7 @@ class _Paths:
             if not all(np.isfinite(array).all() for array in (own, carrier, above)):
                 raise IKError(
                     "the target of {entry!r} is nowhere in frame {frame}: look at its keys",
-                    entry=label_of(entry, row),
+                    entry=label_of(entry),
                     frame=frame,
                 )
             self._own[row].append(own.astype(np.float64))

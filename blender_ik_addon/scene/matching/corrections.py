@@ -92,7 +92,7 @@ def correct(
     bpy.context.view_layer.update()
     notes = notes if effectors is not None else ()
     return MatchReport(
-        tuple(label_of(settings.effectors[row], row) for row in moved),
+        tuple(label_of(settings.effectors[row]) for row in moved),
         notes=notes,
         done=Message(
             "{targets} corrected from frame {first:g} to {last:g}",
@@ -141,7 +141,7 @@ def _report(armature_object: Object, rows: Sequence[int], done: Message) -> Matc
         entries[row].target.update_tag()
     bpy.context.view_layer.update()
     corrections = counted(len(rows), "{count} correction", "{count} corrections")
-    names = tuple(label_of(entries[row], row) for row in rows)
+    names = tuple(label_of(entries[row]) for row in rows)
     return MatchReport(names, done=done.filled(corrections=corrections))
 
 

@@ -47,7 +47,7 @@ def hold_prop(armature_object: Object, prop: Object, effectors: Sequence[int]) -
     rows, notes = able_targets(armature_object, effectors, moved=True, keyed=True)
     carrier = _carrier(armature_object, prop, rows)
     for row in rows:
-        label, target = label_of(entries[row], row), entries[row].target
+        label, target = label_of(entries[row]), entries[row].target
         if target == carrier or rides(carrier, target):
             raise IKError(
                 "{label}: {carrier!r} goes where its target goes: choose another prop",
@@ -72,7 +72,7 @@ def hold_prop(armature_object: Object, prop: Object, effectors: Sequence[int]) -
         bpy.context.view_layer.update()
     held_by = {"targets": number_of_targets(len(rows)), "carrier": carrier.name}
     done = Message("{targets} held by {carrier!r}", **held_by)
-    return MatchReport(tuple(label_of(entries[row], row) for row in rows), notes=notes, done=done)
+    return MatchReport(tuple(label_of(entries[row]) for row in rows), notes=notes, done=done)
 
 
 def _carrier(armature_object: Object, prop: Object, rows: Sequence[int]) -> Any:

@@ -151,9 +151,7 @@ class TargetsJob(Job[MatchReport]):
             played.close()
             if present_frame() in self._frames:  # targets are where they are keyed
                 show_keys(armature_object, [entries[row].target for row in rows])
-            return MatchReport(
-                tuple(label_of(settings.effectors[row], row) for row in rows), len(times), notes
-            )
+            return MatchReport(tuple(label_of(settings.effectors[row]) for row in rows), len(times), notes)
 
     def _meant(self, armature_object: Object) -> tuple[list[int], tuple[str, ...]]:
         """Places in the list of the effectors that get keyed targets, made if there are none; and notes."""
@@ -182,7 +180,7 @@ class TargetsJob(Job[MatchReport]):
                 armature=armature_object.name,
             )
         for row in meant:
-            check_bone(armature_object, label_of(entries[row], row), entries[row])
+            check_bone(armature_object, entries[row])
         for row in meant:
             if target_of(entries[row]) is None:
                 make_target(armature_object, row)

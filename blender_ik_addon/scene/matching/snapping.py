@@ -107,10 +107,10 @@ def snap_targets(
     rows, notes = able_targets(armature_object, effectors, moved=True, keyed=numbers is not None)
     entries: Any = settings_of(armature_object).effectors
     rows.sort(key=lambda row: depth(entries[row].target))  # children go where their parents go
-    names = tuple(label_of(entries[row], row) for row in rows)
+    names = tuple(label_of(entries[row]) for row in rows)
     with held(armature_object), put_back_on_error(armature_object, rows):
         if numbers is not None:
-            following = [label_of(entries[r], r) for r in rows if entries[r].state == 'FOLLOW']
+            following = [label_of(entries[r]) for r in rows if entries[r].state == 'FOLLOW']
             _key_frames(armature_object, rows, numbers)
             if following:
                 notes += (Message("Reach from now on: {following}", following=listed(following)),)
@@ -152,9 +152,9 @@ def key_targets(armature_object: Object, effectors: Iterable[int] | None = None)
         following = [row for row in rows if present_state(armature_object, entries[row]) == 'FOLLOW']
         _key_now(armature_object, rows, key_options())
         notes += tuple(_key_feet(armature_object, rows))
-    if names := [label_of(entries[row], row) for row in following]:
+    if names := [label_of(entries[row]) for row in following]:
         notes += (Message("still following, drawn weakly to the keys: {names}", names=listed(names)),)
-    return MatchReport(tuple(label_of(entries[row], row) for row in rows), 1, notes)
+    return MatchReport(tuple(label_of(entries[row]) for row in rows), 1, notes)
 
 
 def _key_feet(armature_object: Object, rows: Iterable[int]) -> Iterator[str]:
@@ -164,7 +164,7 @@ def _key_feet(armature_object: Object, rows: Iterable[int]) -> Iterator[str]:
         if is_rolling(entries[row]) and (
             why := _key_angles(armature_object, row, FOOT_ANGLES, key_options())
         ):
-            yield Message("{effector}: {why}", effector=label_of(entries[row], row), why=why)
+            yield Message("{effector}: {why}", effector=label_of(entries[row]), why=why)
 
 
 def _key_angles(armature_object: Object, row: int, names: Iterable[str], options: set[str]) -> str:
@@ -248,14 +248,14 @@ def able_targets(
             and moved
             and (other := next((e for e in able if entries[e].target == entry.target), None))
         ):
-            shared = label_of(entries[other], other)
+            shared = label_of(entries[other])
             why = Message(
                 "{shared} has the same target, {target!r}; give each one of its own",
                 shared=shared,
                 target=entry.target.name,
             )
         if why:
-            notes.append(Message("{effector}: {why}", effector=label_of(entry, row), why=why))
+            notes.append(Message("{effector}: {why}", effector=label_of(entry), why=why))
         else:
             able.append(row)
     if not able:

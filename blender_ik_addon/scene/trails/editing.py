@@ -149,7 +149,7 @@ class TargetsAtFrame:
         entries: Any = settings_of(armature_object).effectors
         for row in rows:
             if why := obstacle_of(armature_object, entries[row], moved=True, keyed=True):
-                raise IKError("{entries}: {why}", entries=label_of(entries[row], row), why=why)
+                raise IKError("{entries}: {why}", entries=label_of(entries[row]), why=why)
         if whole and live and not rows:
             raise IKError(
                 "no target of {armature!r} can be moved: switch Live off to move the bones",

@@ -462,7 +462,7 @@ def _tracked(armature_object: Object) -> Iterable[Tracked]:
         target = target_of(entry)
         reaches = settings.live and entry.enabled and entry.state == 'REACH'
         own = target.name if reaches and target is not None and not entry.target_bone else ""
-        yield Tracked(label_of(entry, row), entry.bone, row, own)
+        yield Tracked(label_of(entry), entry.bone, row, own)
 
 
 def _structure(armature_object: Object) -> tuple[Any, ...]:
