@@ -221,11 +221,7 @@ class EffectorError:
 
 def notes_on_branches(pops: Iterable[Pop]) -> tuple[str, ...]:
     """Write at which frames the pose flips, and which bone turns most there."""
-    largest: dict[float, Pop] = {}
-    for pop in sorted(pops):
-        known = largest.setdefault(pop.frame, pop)
-        if pop.turn > known.turn:
-            largest[pop.frame] = pop
+    largest = {pop.frame: pop for pop in sorted(pops, key=lambda pop: (pop.frame, pop.turn))}
     if not largest:
         return ()
     flips = [
