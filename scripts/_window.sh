@@ -152,22 +152,24 @@ window_make_root() {
   done < <(window_apt_settings)
   (
     flock 9 # two scripts may be started at once
+    window_root_ready && exit # the other one has made it meanwhile
     rm -rf "$WINDOW_ROOT" && mkdir -p "$WINDOW_ROOT"
     mmdebstrap --mode=root --variant=apt --include="$(IFS=,; echo "${WINDOW_PACKAGES[*]},${WINDOW_EXTRAS[*]}")" \
       "${settings[@]}" --aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
       --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
       --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-include=/usr/share/locale/languages' \
       --dpkgopt='path-include=/usr/share/locale/*/LC_MESSAGES/blender.mo' \
-      "$release" "$WINDOW_ROOT" "deb [signed-by=$WINDOW_KEYRING] $mirror $release main" >"$WINDOW_ROOT.log" 2>&1
+      "$release" "$WINDOW_ROOT" "deb [signed-by=$WINDOW_KEYRING] $mirror $release main" >"$WINDOW_ROOT.log" 2>&1 || exit
+    window_kind=root
+    version=$(window_blender_version window_run)
+    window_new_enough "${version:-0}" || { echo "Blender does not start in it" >>"$WINDOW_ROOT.log" && exit 1; }
+    printf '%s\nBlender %s of Debian %s\n' "$(window_stamp)" "$version" "$release" >"$WINDOW_ROOT/poise-stamp"
+    say "window: made in $((SECONDS - started)) s, $(du -sh "$WINDOW_ROOT" | cut -f1)"
   ) 9>"$ENVIRONMENTS/window.lock" || {
     tail -n 5 "$WINDOW_ROOT.log" >&2
     window_cannot "$absent; a Debian of its own could not be made, see .venv/window.log" || return 1
   }
   window_kind=root
-  version=$(window_blender_version window_run)
-  window_new_enough "${version:-0}" || { window_cannot "Blender does not start in .venv/window" || return 1; }
-  printf '%s\nBlender %s of Debian %s\n' "$(window_stamp)" "$version" "$release" >"$WINDOW_ROOT/poise-stamp"
-  say "window: made in $((SECONDS - started)) s, $(du -sh "$WINDOW_ROOT" | cut -f1)"
 }
 
 window_run() {
