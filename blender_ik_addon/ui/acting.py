@@ -130,11 +130,14 @@ class ArmatureOperator(Operator):
         return not obstacle
 
     def execute(self, context: Context) -> set[str]:
+        armature = require_armature(context)
         try:
-            return self.close(self.act(context, require_armature(context)))
+            return self.close(self.act(context, armature))
         except IKError as error:
             refused = refuse(self, error)
             return {'FINISHED'} if self.changed else refused
+        finally:
+            armature.update_tag()  # nothing else tells Live that settings have changed
 
     def act(self, context: Context, armature: Object) -> Any:
         """Do the work; returns its report, or what Blender gets, or None. An IKError refuses."""

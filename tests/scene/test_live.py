@@ -1705,3 +1705,26 @@ def test_what_was_dropped_from_memory_on_the_way_waits_for_the_end_of_the_tool(
     tool.clear()
     update_with(bpy.context.scene)
     assert following.state_of(armature) is State.AT_REST and len(solves) == 1
+
+
+def test_buttons_that_change_effectors_make_the_body_follow(armature: Any):
+    """Nothing else tells Blender that what they change has a part in the pose."""
+    posing.add_effector(armature, "bone.002", kind='POSITION')
+    bpy.context.view_layer.objects.active = armature
+    update()
+    move(armature, (-0.4, 0.2, 0.5))
+    assert not armature.poise.last_reached
+    bpy.ops.poise.set_state(state='OFF', index=1)
+    bpy.context.view_layer.update()
+    assert armature.poise.last_reached
+
+
+def test_buttons_end_what_live_waits_for(armature: Any):
+    posing.add_effector(armature, "bone.002", kind='POSITION')
+    bpy.context.view_layer.objects.active = armature
+    armature.poise.effectors[1].bone = "nose"
+    update()
+    assert "nose" in armature.poise.live_problem
+    bpy.ops.poise.set_state(state='OFF', index=1)
+    bpy.context.view_layer.update()
+    assert not armature.poise.live_problem

@@ -8,9 +8,11 @@ import pytest
 
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.live import handlers
+from blender_ik_addon.scene.live.machine import LIVE
 from blender_ik_addon.scene.live.overlay_geometry import marks_of
 
 from . import builders
+from .records import pose_record
 
 HANDS = ("hand.L", "hand.R")
 
@@ -153,3 +155,28 @@ def test_names_are_followed_while_an_armature_plays(armature: Any, monkeypatch: 
     armature.data.bones["hand.L"].name = "paw"
     scene.frame_set(9)
     assert followed(armature) == ("paw", "hand.R")
+
+
+@pytest.mark.parametrize("bone", ["spine", "hand.L", "shin.R"], ids=["follows", "reaches", "in a chain"])
+@pytest.mark.parametrize("in_edit", [False, True], ids=["in Object Mode", "in Edit Mode"])
+def test_a_name_moves_nothing_with_live_on(bone: str, in_edit: bool):
+    """Bones on Follow are held where they were before the last move, not where it has left them."""
+    figure = builders.basic_human_metarig()
+    posing.setup_character(figure)
+    posing.switch_live(figure, True)
+    figure.poise.effectors["hand.L"].target.location.z += 0.4
+    figure.poise.effectors["hand.R"].target.location.x += 0.3
+    bpy.context.view_layer.update()
+    LIVE.forget()  # as undo does
+    before = list(pose_record(figure).values())
+    bpy.context.view_layer.objects.active = figure
+    if in_edit:
+        bpy.ops.object.mode_set(mode='EDIT')
+        figure.data.edit_bones[bone].name = "renamed"
+        bpy.ops.object.mode_set(mode='OBJECT')
+    else:
+        figure.data.bones[bone].name = "renamed"
+    bpy.context.view_layer.update()
+    handlers.poll()
+    for now, was in zip(pose_record(figure).values(), before, strict=True):
+        assert now == pytest.approx(was, abs=1e-5)

@@ -45,7 +45,7 @@ from ..effectors.feet import unrolled
 from ..effectors.transforms import note_place, place_target
 from ..kinds.frame_data import orientations
 from ..kinds.kinds import Effector
-from ..properties.settings import POISE_PG_joint, settings_of, solver_options
+from ..properties.settings import FURTHER_BONES, POISE_PG_joint, settings_of, solver_options
 
 if TYPE_CHECKING:
     from .rig import Rig
@@ -221,14 +221,26 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
     # A pose does not depend on how smooth motions are, nor on what is reported of them.
     options = solver_options(armature_object, scale)
     options = replace(options, smoothness=SolverOptions.smoothness, pop_angle=SolverOptions.pop_angle)
-    text = repr((_nameless(effectors), options, settings_of(armature_object).move_root))
+    text = repr((_nameless(armature_object, effectors), options, settings_of(armature_object).move_root))
     return digest(text, *(array.tobytes() for array in (matrix, influences, lengths, targets, np.array(own))))
 
 
-def _nameless(effectors: Iterable[Effector]) -> list[Effector]:
-    """Effectors without names, and without the places where bones are that only follow."""
+def _nameless(armature_object: Object, effectors: Iterable[Effector]) -> list[Effector]:
+    """Effectors with numbers of bones for names, and without the places where bones are that only follow."""
+    bones: Any = armature_object.data
+    number = {name: str(number) for number, name in enumerate(bones.bones.keys())}
+    named = ("bone", "toe_bone", *FURTHER_BONES)
     return [
-        replace(e, name="", target="", target_bone="", pin=None if e.follows else e.pin) for e in effectors
+        replace(
+            e,
+            name="",
+            target="",
+            target_bone="",
+            pin=None if e.follows else e.pin,
+            stored=tuple((number.get(bone, bone), *place) for bone, *place in e.stored),
+            **{key: number.get(name := getattr(e, key), name) for key in named},
+        )
+        for e in effectors
     ]
 
 
@@ -351,7 +363,7 @@ def _solved_for(armature_object: Object, effectors: Sequence[Effector], depsgrap
     influences, lengths = read_amounts(armature_object, effectors, depsgraph)
     numbers = np.concatenate([(np.linalg.inv(matrix) @ targets).ravel(), influences, lengths])
     settings = settings_of(armature_object)
-    own = digest(repr((_nameless(effectors), settings.method, settings.move_root)))
+    own = digest(repr((_nameless(armature_object, effectors), settings.method, settings.move_root)))
     return f"{own.hex()}{b64encode(numbers.astype('<f4').tobytes()).decode()}"
 
 
