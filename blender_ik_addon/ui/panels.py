@@ -40,8 +40,8 @@ BESIDE_WORDS = 88.0
 FEWEST_CHARACTERS = 12
 """How many letters a line has at least, however narrow the sidebar is: it is cut then."""
 NARROW = 250.0
-"""Width of the sidebar at scale 1 [pixel] below which buttons stand one below the other, and a line of the
-list has neither amount nor priority: names need the room."""
+"""Width of the sidebar at scale 1 [pixel] below which buttons stand one below the other, fields have their
+names inside, and a line of a list has the name alone: names need the room."""
 MESSAGE_LINES = 3
 """Lines of the box for the last report: nothing below moves when another one is longer."""
 REASON_LINES = 2
@@ -247,9 +247,9 @@ def draw_states(layout: UILayout, context: Context, armature: Object, effector: 
 
 
 def fields_of(layout: UILayout) -> UILayout:
-    """A column of fields, each with its name to the left and no dot for keys."""
+    """A column of fields, with names to the left, or inside where the sidebar is narrow; no dots for keys."""
     column = layout.column()
-    column.use_property_split = True
+    column.use_property_split = not is_narrow(bpy.context)
     column.use_property_decorate = False
     return column
 
@@ -272,9 +272,9 @@ def draw_animated(column: UILayout, effector: POISE_PG_effector, name: str, **lo
     row.prop(effector, name, **looks)
 
 
-def in_pairs(layout: UILayout, context: Context) -> UILayout:
-    """A place for buttons, two side by side, or one where the sidebar is narrow."""
-    columns = 1 if is_narrow(context) else 2
+def side_by_side(layout: UILayout, context: Context, count: int = 2) -> UILayout:
+    """A place for buttons, so many side by side, or one where the sidebar is narrow."""
+    columns = 1 if is_narrow(context) else count
     return layout.grid_flow(columns=columns, even_columns=True, row_major=True, align=True)
 
 
@@ -319,14 +319,17 @@ class POISE_UL_roles(UIList):
         role = translated(Message(UILayout.enum_item_name(item, "role", item.role)))
         side = {'LEFT': " L", 'RIGHT': " R"}.get(item.side, "")
         number = f" ({item.figure + 1})" if item.figure else ""
+        sure, sign = f"{100.0 * item.confidence:.0f} %", 'ERROR' if item.confidence < UNSURE else 'NONE'
+        if is_narrow(context):
+            row.label(text=item.bone, icon=sign, translate=False)
+            return  # its role stands below the list
         words = row.row()
         words.ui_units_x = 5.0
         words.label(text=f"{role}{side}{number}", translate=False)
         row.label(text=item.bone, icon='BONE_DATA', translate=False)
         cell = row.row()
         cell.ui_units_x = 2.0
-        sign = 'ERROR' if item.confidence < UNSURE else 'NONE'
-        cell.label(text=f"{100.0 * item.confidence:.0f} %", icon=sign)
+        cell.label(text=sure, icon=sign)
 
 
 # Panels
@@ -362,11 +365,11 @@ class POISE_PT_main(_SidebarPanel):
         row.operator(
             "poise.live", text="Live is On" if settings.live else "Live", icon='REC', depress=settings.live
         )
-        row = in_pairs(column, context)
+        row = side_by_side(column, context)
         row.scale_y = 1.5
         row.operator("poise.solve_pose", text="Solve", icon='CON_KINEMATIC')
         row.operator("poise.drag", icon='VIEW_PAN')
-        row = in_pairs(column, context)
+        row = side_by_side(column, context)
         row.operator("poise.key_pose", icon='KEYINGSET')
         row.operator("poise.key_targets", icon='KEY_HLT')
         row.operator("poise.snap_targets", text="Snap to Bones", icon='SNAP_ON')
@@ -424,7 +427,7 @@ class POISE_PT_effectors(_Part, label="Effectors", order=0, closed=False):
         if effector is not None:
             draw_states(layout, context, armature, effector)
             draw_report(layout, context, said_of(settings, effector), 'INFO', REASON_LINES)
-        row = in_pairs(layout, context)
+        row = side_by_side(layout, context)
         if any(entry.part for entry in settings.effectors):
             bent = any(entry.kind == 'POLE' for entry in settings.effectors if entry.part)
             row.operator("poise.bend_limbs", text="Elbows, Knees", icon='CON_ARMATURE', depress=bent)
@@ -570,7 +573,7 @@ class POISE_PT_limits(_Part, label="Limits", order=6):
             ends.prop(entry, "upper", index=axis, text="")
             box.prop(entry, "stiffness", index=axis, text="Stiffness", slider=True)
             box.prop(entry, "preferred", index=axis, text="Preferred Angle")
-        row = layout.row()
+        row = side_by_side(layout, context)
         row.prop(entry, "is_held")
         row.prop(entry, "may_move")
 
@@ -728,11 +731,11 @@ class POISE_PT_recorded(_Part, label="Recorded Motion", order=2):
             icon = 'HIDE_OFF' if on else 'HIDE_ON'
             row.operator("poise.corrections", text="", icon=icon, depress=on).action = 'TOGGLE'
             row.operator("poise.corrections", text="", icon='X').action = 'REMOVE'
-        row = layout.row(align=True)
+        row = side_by_side(layout, context)
         row.prop(settings, "ease_in")
         row.prop(settings, "ease_out")
         layout.row().prop(settings, "ease_unit", expand=True)
-        row = layout.row(align=True)
+        row = side_by_side(layout, context)
         row.operator("poise.find_contacts", icon='VIEWZOOM')
         row.operator("poise.lock_contacts", icon='LOCKED')
         effector = shown_entry(context, armature)
@@ -770,10 +773,10 @@ class POISE_PT_sharing(_Part, label="Presets and Mirror", order=3):
     """Presets and mirroring."""
 
     def show(self, context: Context, layout: UILayout, armature: Object, settings: POISE_PG_armature) -> None:
-        row = layout.row(align=True)
+        row = side_by_side(layout, context)
         row.menu("POISE_MT_presets", icon='PRESET')
         row.operator("poise.save_preset", text="Save", icon='ADD')
-        row = layout.row(align=True)
+        row = side_by_side(layout, context, 3)
         for direction, text in (('FLIP', "Flip"), ('LEFT_TO_RIGHT', "L to R"), ('RIGHT_TO_LEFT', "R to L")):
             row.operator("poise.mirror", text=text, icon='MOD_MIRROR').direction = direction
 

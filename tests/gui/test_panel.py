@@ -4,7 +4,18 @@
 import tomllib
 import unittest
 
-from .figure import HALF_MILLIMETRE, MODULE, ROOT, SET_UP, SLIDING, InNewWindow, InWindow, button, distance
+from .figure import (
+    DOWN_PIXELS,
+    HALF_MILLIMETRE,
+    MODULE,
+    ROOT,
+    SET_UP,
+    SLIDING,
+    InNewWindow,
+    InWindow,
+    button,
+    distance,
+)
 
 LINE_PIXELS = 21.0
 """From one line of a list in the sidebar to the next [pixels]."""
@@ -18,6 +29,9 @@ HEADER_PIXELS = (26.0, 26.2)
 
 BAKE, RECORDED = 1, 2
 """Numbers of the panels Bake, which is open, and Recorded Motion, counted from that of the list."""
+
+NARROW_PIXELS = 190
+"""Width of a sidebar in which buttons stand one below the other [pixels]."""
 
 
 TOOLTIPS = """
@@ -227,21 +241,39 @@ class Panel(InWindow):
 class RecordedMotion(InNewWindow):
     """Clicks in a part of the panel that is closed at first."""
 
+    def open_recorded(self) -> tuple[list[tuple[float, float]], int]:
+        """Open what is about recorded motion, and close list and bake; return headers and clicks."""
+        self.open_sidebar()
+        x, y = button(self.window, "poise.add_effector", parts=(0.87,))
+        first, others = HEADER_PIXELS
+        headers = [(x - 150.0, y + first - n * others) for n in (0, BAKE, RECORDED)]
+        for place in headers:
+            self.window.click(place)
+            self.window.settle(40)
+        return headers, len(headers)
+
+    def test_in_a_narrow_sidebar_each_button_has_a_row(self) -> None:
+        self.open_recorded()
+        pair = ("poise.find_contacts", "poise.lock_contacts")
+        rows = [button(self.window, operator)[1] for operator in pair]
+        self.assertEqual(*rows)
+        x, y, width, height = self.value("[sidebar.x, sidebar.y, sidebar.width, sidebar.height]")
+        self.window.move((x, y + height / 2))
+        self.window.press()
+        self.window.drag((x, y + height / 2), (x + width - NARROW_PIXELS, y + height / 2))
+        self.window.release()
+        self.window.settle()
+        self.assertLess(self.value("sidebar.width"), width)
+        self.scroll_sidebar(DOWN_PIXELS)
+        rows = [button(self.window, operator)[1] for operator in pair]
+        self.assertGreater(*rows)
+
     def test_feet_that_slide_are_locked_in_few_clicks(self) -> None:
         self.run_in_blender(SLIDING)
         before = self.value("feet('foot.R')")
         self.assertGreater(distance(before[0], before[-1]), 0.09)
         lifted = self.value("feet('foot.L')[12]")
-        self.open_sidebar()
-        x, y = button(self.window, "poise.add_effector", parts=(0.87,))
-        first, others = HEADER_PIXELS
-        header, bake, recorded = ((x - 150.0, y + first - n * others) for n in (0, BAKE, RECORDED))
-        # What is about recorded motion is opened; list and bake are closed, so that there is room for it.
-        clicks = 0
-        for place in (header, bake, recorded):
-            self.window.click(place)
-            self.window.settle(40)
-            clicks += 1
+        (_header, bake, _recorded), clicks = self.open_recorded()
         for operator in ("poise.targets_from_animation", "poise.lock_contacts"):
             self.click(operator)
             self.window.settle()
