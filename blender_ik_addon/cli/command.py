@@ -179,9 +179,9 @@ def _write_results(
                 "sources": read,
                 "arguments": arguments_of(options),
             }
-            told, *others = (with_files(content, files, lost) for content in contents)
-            told |= {"others": others} if others else {}
-            attempt(lambda: write_json(place, told, interruption), f"wrote the report {str(place)!r}")
+            report, *others = (with_files(content, files, lost) for content in contents)
+            report |= {"others": others} if others else {}
+            attempt(lambda: write_json(place, report, interruption), f"wrote the report {str(place)!r}")
         allowed = reached or options.allow_misses
         ended: int = Exit.UNWRITTEN if lost else Exit.REACHED if allowed else Exit.MISSED
     except KeyboardInterrupt:

@@ -101,5 +101,5 @@ def _plain(value: Any) -> Any:
 
 def with_files(content: Mapping[str, Any], files: Mapping[str, Any], lost: Sequence[str]) -> dict[str, Any]:
     """Return a report with the files written; if one was lost it says why, and has reached nothing."""
-    told = {**content, **files, "error": " ".join(lost), "reached": content["reached"] and not lost}
-    return told | {"output": None} if lost else told
+    report = {**content, **files, "error": " ".join(lost), "reached": content["reached"] and not lost}
+    return report | {"output": None} if lost else report

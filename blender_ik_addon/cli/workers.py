@@ -49,7 +49,7 @@ class _Worker:
 
     shot: Shot
     process: subprocess.Popen[str]
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     """What it says for users, without the prefix."""
     wrong: list[str] = field(default_factory=list)
     """The same of errors."""
@@ -74,7 +74,7 @@ class _Worker:
                 elif line.startswith(ERROR):
                     self.wrong.append(line.removeprefix(ERROR))
                 elif line.startswith(PREFIX):
-                    self.told.append(line.removeprefix(PREFIX))
+                    self.lines.append(line.removeprefix(PREFIX))
                 elif line:
                     self.others.append(line)
 
@@ -86,7 +86,7 @@ class _Worker:
         self.process.stdin.close()
         code = self.process.wait()
         # A Blender that does not know the command ends with a code that means something else here.
-        if code in (Exit.REACHED, Exit.MISSED) and self.told:
+        if code in (Exit.REACHED, Exit.MISSED) and self.lines:
             return Exit(code)
         if code in (Exit.REFUSED, Exit.UNWRITTEN) and self.wrong:
             return Exit(code)
@@ -178,7 +178,7 @@ class Workers:
         """Say how a shot has ended."""
         self._ended[shot.name] = ended
         head = f"[{len(self._ended)}/{len(self._shots)}] {shot.name}: "
-        for line in worker.told or [ENDS[ended]]:
+        for line in worker.lines or [ENDS[ended]]:
             self._teller.say(head + line)
         for line in worker.wrong:
             self._teller.say(head + line, wrong=True)

@@ -190,9 +190,9 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
             job = SequenceJob(plan.problem, passes.frames.pose, options, near=passes.near)
             deque(job.run(), maxlen=0)
             solution = job.solution().frame(0)
-    whys = solver_reasons(rig, frames, plan, [error.why for error in solution.errors])
-    whys = [why or moved for why, moved in zip(whys, passes.reasons(0, within), strict=True)]
-    errors = effector_errors(armature_object, rig, measured, whys)
+    reasons = solver_reasons(rig, frames, plan, [error.why for error in solution.errors])
+    reasons = [why or moved for why, moved in zip(reasons, passes.reasons(0, within), strict=True)]
+    errors = effector_errors(armature_object, rig, measured, reasons)
     asked = sum(error.position is not None or error.rotation is not None for error in errors)
     reached = counted(
         iterations,

@@ -149,8 +149,8 @@ class JobOperator(ArmatureOperator):
         text = Message(
             "Poise: {doing}, {percent} %.  Esc: cancel and restore", doing=self.doing, percent=percent
         )
-        told = Joined(".  ", (text, self._job.remark)) if self._job.remark else text
-        context.workspace.status_text_set(translated(told))
+        text = Joined(".  ", (text, self._job.remark)) if self._job.remark else text
+        context.workspace.status_text_set(translated(text))
         return more
 
     def _end(self, context: Context) -> None:
@@ -614,7 +614,7 @@ class _PartsOperator(EffectorOperator):
 
     switch: ClassVar[Callable[[Object, list[int] | None], tuple[tuple[str, ...], bool]]]
     """Does it with the parts of some effectors, or of all; returns which, and whether they have it now."""
-    told: ClassVar[tuple[Message, Message]]
+    reported: ClassVar[tuple[Message, Message]]
     """What is reported of parts that have it no more, and of those that have it now."""
     which: Any
 
@@ -622,7 +622,7 @@ class _PartsOperator(EffectorOperator):
         rows = None if self.which == 'ALL' else [shown_effector(context, armature)]
         parts, on = type(self).switch(armature, rows)
         if parts:
-            self.tell(self.told[on].filled(names=listed(parts)))
+            self.tell(self.reported[on].filled(names=listed(parts)))
         else:
             self.tell(Message("Nothing to do"), warning=True)
 
@@ -636,7 +636,7 @@ class POISE_OT_bend_limbs(_PartsOperator, label="Elbows and Knees"):
         ('ACTIVE', "Active Effector", "Of the limb of the active effector"),
         name="Of",
     )
-    switch, told = posing.bend_limbs, (Message("{names} removed"), Message("{names} added"))
+    switch, reported = posing.bend_limbs, (Message("{names} removed"), Message("{names} added"))
 
 
 class POISE_OT_roll_feet(_PartsOperator, label="Foot Roll"):
@@ -648,7 +648,7 @@ class POISE_OT_roll_feet(_PartsOperator, label="Foot Roll"):
         ('ACTIVE', "Active Effector", "The foot of the active effector"),
         name="Of",
     )
-    switch, told = posing.roll_feet, (Message("{names}: Foot Roll off"), Message("{names}: Foot Roll on"))
+    switch, reported = posing.roll_feet, (Message("{names}: Foot Roll off"), Message("{names}: Foot Roll on"))
 
 
 def chosen_bones(context: Context, armature: Object) -> list[str]:

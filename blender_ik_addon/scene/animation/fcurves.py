@@ -644,17 +644,17 @@ def write_keys(
         channel: [own for own in other_modifiers(curves[channel]) if _plays_within(own, first, last)]
         for channel in played
     }
-    notes = {
+    remarks = {
         Message("not keyed, a driver decides them"): [channel for channel in skipped if channel in driven],
         Message("not keyed, their F-curves or groups are locked"): [c for c in skipped if c not in driven],
         Message("keyed, but their F-curves or groups are muted"): [c for c in played if is_muted(curves[c])],
         Message("modifiers muted, which would change what plays"): [c for c, own in changing.items() if own],
     }
-    told: list[str] = [
-        Joined(": ", (text, _listed(channels))) for text, channels in notes.items() if channels
+    notes: list[str] = [
+        Joined(": ", (text, _listed(channels))) for text, channels in remarks.items() if channels
     ]
     if not written:
-        return WriteResult("", 0, 0, skipped, tuple(told))
+        return WriteResult("", 0, 0, skipped, tuple(notes))
 
     channelbag = ensure_channelbag(armature_object, f"{armature_object.name} Poise Bake", strip)
     replaced = count = 0
@@ -677,8 +677,8 @@ def write_keys(
 
     action: Any = player_of(armature_object, strip).action
     action.update_tag()
-    told += _notes_on_playing(armature_object, strip)
-    return WriteResult(action.name, count, replaced, skipped, tuple(told))
+    notes += _notes_on_playing(armature_object, strip)
+    return WriteResult(action.name, count, replaced, skipped, tuple(notes))
 
 
 def _keys_to_write(

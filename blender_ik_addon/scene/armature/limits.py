@@ -207,8 +207,8 @@ def read_limits(armature_object: Object, bones: Iterable[str] | None = None) -> 
     done: list[str] = []
     notes: list[str] = []
     for name in [bone.name for bone in pose.bones] if bones is None else bones:
-        limits, source, said = _rig_limits(pose_bone(armature_object, name))
-        notes += said
+        limits, source, unread = _rig_limits(pose_bone(armature_object, name))
+        notes += unread
         if source:
             if (known := joint_entries(armature_object).get(name)) is not None:
                 limits = replace(limits, is_held=known.is_held, may_move=known.may_move)

@@ -395,10 +395,10 @@ class BakeJob(Job[BakeReport]):
         for number, effectors in _worst_rows(within.excess(distances, angles), missed):
             row = int(keyed[number])
             moved = zip(solved.reasons(row), self._passes.reasons(row, within), strict=True)
-            whys = [why or by for why, by in moved]
+            known = [why or by for why, by in moved]
             if self.options.loop and row == len(self.solved) - 1:
-                whys = [CLOSES.filled(first=self.solved[0])] * len(whys)
-            errors = effector_errors(armature_object, rig, played[row], whys)
+                known = [CLOSES.filled(first=self.solved[0])] * len(known)
+            errors = effector_errors(armature_object, rig, played[row], known)
             for effector in effectors:
                 reasons[effector] = errors[effector].why
         pops, traded = solved.pops(numbers), solved.traded(self.solved, within)

@@ -144,7 +144,7 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
                 go_to_frame(scene, frame)
                 for row, armature_object in enumerate(objects):
                     now[row].append(world_from_targets(armature_object, jobs[row].effectors, depsgraph))
-        told: dict[int, str] = {}
+        moved: dict[int, str] = {}
         for row, armature_object in enumerate(objects):
             settings: Any = settings_of(armature_object)
             change = np.array(now[row]) - solved_for[row]
@@ -153,10 +153,10 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
             excess = max(away / settings.tolerance_position, turned / settings.tolerance_rotation)
             if excess > AT_REST:
                 amounts = both((length_text(away), angle_text(turned)))
-                told[armature_object.session_uid] = Message(
+                moved[armature_object.session_uid] = Message(
                     "targets that are bones of others do not come to rest: {amounts}", amounts=amounts
                 )
-        return told
+        return moved
 
 
 def _read(armature_object: Object) -> Rig:

@@ -313,7 +313,7 @@ def setup_character(
         names = listed([choice.name for choice in guessed])
         notes.append(Message("check these roles in the table, they are a guess: {names}", names=names))
     has_head = any(part.what == "head" for part in parts)
-    told = [note for note in character.notes if note != NO_HEAD or not has_head]
+    on_roles = [note for note in character.notes if note != NO_HEAD or not has_head]
     return SetupReport(
         bodies=tuple(figure.body.value for figure in character.figures),
         roles=tuple((c.name, c.role.value, c.side.value, c.confidence, c.reason) for c in character.choices),
@@ -324,7 +324,7 @@ def setup_character(
         limits_read=read,
         limits_assumed=assumed,
         held=held,
-        notes=(*told, *dict.fromkeys(notes)),
+        notes=(*on_roles, *dict.fromkeys(notes)),
     )
 
 

@@ -50,14 +50,14 @@ class MeshReport:
 
     def summary(self) -> str:
         """Return what was measured, for the status bar."""
-        said = counted(
+        shared = counted(
             len(self.meshes),
             "{count} mesh of {volume:.3g} litres shared among {bones}",
             "{count} meshes of {volume:.3g} litres shared among {bones}",
             volume=1e3 * self.volume,
             bones=number_of_bones(self.bones),
         )
-        return Joined("; ", (said, *self.notes))
+        return Joined("; ", (shared, *self.notes))
 
 
 def measure_meshes(armature_object: Object) -> MeshReport:

@@ -234,8 +234,8 @@ def drag_report(
             for angular in (False, True)
         )
         reached = all(error.reached for error in own)
-        whys = (with_own_levels(error.why).why(scale) for error in own if error.why is not None)
-        why = "" if reached else next(whys, "")
+        reasons = (with_own_levels(error.why).why(scale) for error in own if error.why is not None)
+        why = "" if reached else next(reasons, "")
         errors.append(DragError(name, position, rotation, reached, firm, why))
     return DragReport(
         dragged=errors[0],

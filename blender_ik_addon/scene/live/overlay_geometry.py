@@ -265,8 +265,8 @@ class _Figure:
                 self.marks.polyline(
                     _arc(matrix, _direction(matrix[:3, :3] @ axes[:, axis]), back, size), 'LIMIT'
                 )
-            said = (f"{'XYZ'[axis]} {limit_angle(float(angles[joint, axis]))}" for axis in standing)
-            amounts[joint] = ", ".join(said)
+            parts = (f"{'XYZ'[axis]} {limit_angle(float(angles[joint, axis]))}" for axis in standing)
+            amounts[joint] = ", ".join(parts)
         runs = self.runs(amounts)
         full = [[joint] for joint in amounts if skeleton.names[joint] == active and [joint] not in runs]
         for run in [*full, *runs]:
