@@ -26,14 +26,12 @@ from ..scene.trails.editing import TargetsAtFrame
 from ..scene.translations import translated
 from . import overlay
 from .acting import ArmatureOperator, flag, refuse, require_armature
-from .mouse import AXES, AxisLock, Numbers, View, mouse_in, nearest_segment, stepped
+from .mouse import AXES, SLOW, AxisLock, Numbers, View, mouse_in, nearest_segment, stepped
 
 logger = logging.getLogger(__name__)
 
 REACH_PIXELS: Final = 30.0
 """How far from a bone the mouse may be to mean it [pixels], at the resolution scale 1."""
-SLOW: Final = 0.1
-"""How much of its way the mouse counts while Shift is held [1]."""
 TIMER_SECONDS: Final = 1.0 / 60.0
 """Pause between two steps of a body that comes after [s]."""
 REST_SECONDS: Final = 0.15

@@ -24,7 +24,7 @@ from ..scene.matching.snapping import auto_key_foot
 from ..scene.properties.settings import FOOT_ANGLES, settings_of
 from ..scene.translations import translated
 from .acting import EffectorOperator, choice, context_armature, refuse, require_armature, shown_effector
-from .mouse import AxisLock, Numbers, View, mouse_in
+from .mouse import SLOW, AxisLock, Numbers, View, mouse_in
 from .overlay import overlay_of
 
 LARGE: Final = 0.55
@@ -42,8 +42,6 @@ FACING: Final = 0.3
 plane; one that is seen from its edge is turned like a wheel."""
 STEP: Final = radians(5.0)
 """What Ctrl snaps to [rad]; a fifth of it with Shift."""
-SLOW: Final = 0.1
-"""How much of its way the mouse counts while Shift is held [1]."""
 NAMES: Final = {
     "roll": "Roll",
     "bank": "Bank",

@@ -24,6 +24,8 @@ INSIDE: Final = 1e-3
 """How much farther away the end of a bone is than its middle [pixels], of bones that meet under the mouse."""
 PARALLEL: Final = 0.05
 """Sine of the angle between the line of sight and an axis [1], from which a mouse says how far along it."""
+SLOW: Final = 0.1
+"""How much of its way the mouse counts while Shift is held [1]."""
 AXES: Final = {'X': 0, 'Y': 1, 'Z': 2}
 
 LOCKS: Final = {

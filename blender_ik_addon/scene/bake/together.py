@@ -22,6 +22,7 @@ from ..animation.dependence import dependence
 from ..armature.restoring import PoseSnapshot, go_to_frame, played_restored
 from ..effectors.effectors import targets_of, world_from_targets
 from ..jobs import Job
+from ..live.driven_bones import AGREES
 from ..live.following import held
 from ..properties.settings import settings_of
 from ..rig.reports import BakeReport, show
@@ -33,9 +34,6 @@ from .options import BakeChoices, BakeOptions
 
 MOST_ROUNDS: Final = 8
 """Bakes of each character after which targets that do not come to rest are left where they are."""
-
-AT_REST: Final = 0.2
-"""Part of the tolerance [1] up to which a target has not moved."""
 
 
 class BakeJobs(Job[tuple[BakeReport, ...]]):
@@ -151,7 +149,7 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
             away = float(np.linalg.norm(change[..., :3, 3], axis=-1).max(initial=0.0))
             turned = float(np.linalg.norm(change[..., :3, :3], axis=(-2, -1)).max(initial=0.0)) / np.sqrt(2.0)
             excess = max(away / settings.tolerance_position, turned / settings.tolerance_rotation)
-            if excess > AT_REST:
+            if excess > AGREES:
                 amounts = both((length_text(away), angle_text(turned)))
                 moved[armature_object.session_uid] = Message(
                     "targets that are bones of others do not come to rest: {amounts}", amounts=amounts

@@ -37,7 +37,7 @@ MOST_SOLVES: Final = 12
 MOST_PASSES: Final = 24
 """The same for Solve and Bake, which nobody waits for between two movements of the mouse."""
 AGREES: Final = 0.2
-"""Part of the tolerance [1] up to which an effector that Blender shows is as near to its target as solved."""
+"""Part of the tolerance [1] up to which effectors that Blender shows are as solved, and targets at rest."""
 WINDOW: Final = 2
 """Differences that are looked back to."""
 FLAT: Final = 0.05

@@ -58,10 +58,7 @@ from ..kinds.frame_data import orthogonal, points_of
 from ..live.following import held
 from ..properties.settings import effector_path, settings_of
 from ..rig.keying import GROUP
-from .snapping import able_targets, channels_that_count, put_back_on_error, target_keys
-
-MOVED: Final = 1e-5
-"""Difference [m, rad] from its path by which a target gets keys: single precision has less."""
+from .snapping import MOVED, able_targets, channels_that_count, put_back_on_error, target_keys
 
 GROUP_OF_CONTACTS: Final = "Contacts"
 """Name of the group of their F-curves."""

@@ -36,13 +36,10 @@ from ..armature.rotation_modes import rotations_in
 from ..bake.frames import frame_times
 from ..effectors.effectors import check_present, label_of, target_of
 from ..properties.settings import settings_of
-from .snapping import MatchReport, able_targets, channels_that_count, put_back_on_error, unkeyable
+from .snapping import MOVED, MatchReport, able_targets, channels_that_count, put_back_on_error, unkeyable
 
 CORRECTION: Final = "Correction"
 """Name of the group of F-curves."""
-
-MOVED: Final = 1e-5
-"""Difference [m, 1] from its keys by which a target counts as moved: single precision has less."""
 
 
 def correct(

@@ -55,6 +55,9 @@ from ..live.following import held
 from ..properties.settings import FOOT_ANGLES, effector_path, settings_of
 from ..rig.keying import GROUP, auto_key_options, auto_keying, key_object, key_options, key_values
 
+MOVED: Final = 1e-5
+"""Difference [m, rad, 1] from where it was by which a target counts as moved: single precision has less."""
+
 FEET: Final = "Foot Roll"
 """Name of the group of F-curves of what is set of feet."""
 
