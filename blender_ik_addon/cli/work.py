@@ -11,7 +11,7 @@ from bpy.types import Object
 
 from ..core.errors import IKError
 from ..scene import posing
-from ..scene.properties.settings import settings_of
+from ..scene.properties.settings import armatures_in, settings_of
 from .arguments import SAVED
 from .content import AnyReport
 from .interruption import Interruption
@@ -56,7 +56,7 @@ def _do(armature_object: Object, options: argparse.Namespace, progress: Callable
 def armature(name: str | None, *, set_up: bool) -> Object:
     """Return the armature object with a name; without one, the only one, which has effectors if `set_up`."""
     scene: Any = bpy.context.scene
-    armatures = [obj for obj in scene.objects if obj.type == 'ARMATURE']
+    armatures = list(armatures_in(scene.objects))
     if name is None:
         found = [obj for obj in armatures if settings_of(obj).effectors or not set_up]
         what = "no armature with effectors: add some with poise setup, or in the sidebar, tab Poise"

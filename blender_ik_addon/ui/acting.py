@@ -17,7 +17,7 @@ from ..core.errors import IKError
 from ..core.messages import Joined, Message, capitalized
 from ..scene import posing
 from ..scene.effectors.effectors import all_targets, target_of
-from ..scene.properties.settings import POISE_PG_effector, settings_of
+from ..scene.properties.settings import POISE_PG_effector, armatures_in, settings_of
 from ..scene.translations import translated
 from .preferences import PIE, keys_of
 
@@ -32,12 +32,10 @@ def context_armature(context: Context) -> Object | None:
     if active is None:
         return None
     if active.users > 1:  # one user is its collection; a target has the effector as well
-        for candidate in context.view_layer.objects:
-            # The list has None for an object that has just been deleted.
-            if candidate is not None and candidate.type == 'ARMATURE':
-                effectors = settings_of(candidate).effectors
-                if any(entry.target == active for own in effectors for entry in (own, *own.others)):
-                    return candidate
+        for candidate in armatures_in(context.view_layer.objects):
+            effectors = settings_of(candidate).effectors
+            if any(entry.target == active for own in effectors for entry in (own, *own.others)):
+                return candidate
     return None
 
 

@@ -853,7 +853,7 @@ _register, _unregister = bpy.utils.register_classes_factory(CLASSES)
 
 def draw_live(header: Any, context: Context) -> None:
     """Draw a button in the header that switches live mode off, or the names of other live armatures."""
-    lives = list(live_armatures(context.view_layer))
+    lives = list(live_armatures(context.view_layer.objects))
     if not lives:
         return
     row = header.layout.row(align=True)

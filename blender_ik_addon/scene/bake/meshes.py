@@ -16,6 +16,7 @@ from bpy.types import Object, ViewLayer
 from ...core.messages import Message
 from ..armature.restoring import block_with_uid
 from ..effectors.effectors import targets_of
+from ..properties.settings import armatures_in
 
 HIDDEN: Final = Message("Meshes that follow bones are hidden meanwhile")
 """What is said while some are."""
@@ -50,9 +51,7 @@ class MeshesLeftOut:
         """Leave out what follows bones in a view layer, if so many frames are to be played that it pays."""
         found: list[Any] = []
         if frames >= FEWEST_FRAMES:
-            asked: set[Any] = {
-                target for obj in bpy.data.objects if obj.type == 'ARMATURE' for target in targets_of(obj)
-            }
+            asked: set[Any] = {target for obj in armatures_in(bpy.data.objects) for target in targets_of(obj)}
             asked.add(view_layer.objects.active)
             found = [obj for obj in view_layer.objects if obj and obj not in asked and _may_be_left_out(obj)]
         selected = {obj.session_uid: obj.select_get(view_layer=view_layer) for obj in found}

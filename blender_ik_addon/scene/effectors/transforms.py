@@ -29,7 +29,7 @@ from ..armature.armature import check_armature
 from ..armature.rotation_modes import rotation_of, set_rotation
 from ..kinds.frame_data import NO_SCALE, orientations, orthogonal, points_of
 from ..kinds.kinds import Effector, asked_of
-from ..properties.settings import settings_of
+from ..properties.settings import armatures_in, settings_of
 from .effectors import all_targets, targets_of
 from .feet import unrolled
 
@@ -146,8 +146,8 @@ def attach_targets(armature_object: Object) -> AttachReport:
     bpy.context.view_layer.update()
     of_others = {
         target
-        for other in bpy.data.objects
-        if other.type == 'ARMATURE' and other != armature_object
+        for other in armatures_in(bpy.data.objects)
+        if other != armature_object
         for target in targets_of(other)
     }
     attached, notes = list[str](), list[str]()

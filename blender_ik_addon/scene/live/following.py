@@ -233,8 +233,8 @@ class _Update:
         unseen = fresh or not pose_note.by_live
         moved = named_bones(armature_object, pose_note.differs(self.sums) | unseen)
         """Bones that others have moved; all where another part of Poise has, or Live was just switched on."""
-        known = len(pose_note.sums) == len(self.sums)
-        self.by_hand = named_bones(armature_object, pose_note.differs(self.sums) & known)
+        same_bones = len(pose_note.sums) == len(self.sums)
+        self.by_hand = named_bones(armature_object, pose_note.differs(self.sums) & same_bones)
         """Those of them that Poise has not moved; none where other bones were noted."""
         self.matched = False
         """Whether targets were brought to bones in this update."""
@@ -266,7 +266,8 @@ class _Update:
         """Whether nothing else has changed either."""
         if body is None or not self.quiet:
             settings, self.quiet = read_settings(armature_object), False
-            if body is None or look_closely or reposed or body.known != (effectors, settings):
+            known = body and (body.rig.effectors, body.settings)
+            if body is None or look_closely or reposed or known != (effectors, settings):
                 body = _read(armature_object, body, settings, depsgraph)
                 self.bones = digest(*parts_of_bones(armature_object, body.rig, channels))
             if reposed or Origin.of(armature_object, body.rig.armature) is None:

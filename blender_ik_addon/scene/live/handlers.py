@@ -13,7 +13,7 @@ mended.
 import logging
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from ...core import IKError
 from ...core.messages import Message
 from ..properties.app_handlers import handlers_factory
 from ..properties.naming import follow_names
-from ..properties.settings import settings_of
+from ..properties.settings import armatures_in, settings_of
 from ..translations import translated
 from . import following
 from .machine import LIVE, TOOLS, Trigger
@@ -42,20 +42,9 @@ STEP_PAUSE: Final = 0.02
 """The same where a body is on its way [s]."""
 
 
-def live_armatures(view_layer: ViewLayer) -> Iterator[Object]:
-    """Give the armature objects of a view layer that follow their targets."""
-    return (found for found in _armatures(view_layer) if settings_of(found).live)
-
-
-def _armatures(view_layer: ViewLayer) -> Iterator[Object]:
-    # The list has None for an object that has just been deleted.
-    return (found for found in view_layer.objects if found is not None and found.type == 'ARMATURE')
-
-
-def _all_live() -> Iterator[Object]:
-    """Give the armature objects of the file that follow their targets."""
-    armatures = (found for found in bpy.data.objects if found.type == 'ARMATURE')
-    return (found for found in armatures if settings_of(found).live)
+def live_armatures(objects: Iterable[Object | None]) -> Iterator[Object]:
+    """Give the armature objects of a list that follow their targets."""
+    return (found for found in armatures_in(objects) if settings_of(found).live)
 
 
 def problem_of(armature_object: Object) -> str:
@@ -101,7 +90,7 @@ def _before_undo(*_: object) -> None:
     LIVE.forget()
     LIVE.followed = {
         (body.session_uid, target.session_uid): matrix
-        for body in _all_live()
+        for body in live_armatures(bpy.data.objects)
         for target, matrix in following.followed(body)
     }
 
@@ -109,7 +98,7 @@ def _before_undo(*_: object) -> None:
 @persistent
 def _after_undo(*_: object) -> None:
     """Bring targets along that Blender has left, where no update has done so."""
-    for body in _all_live():
+    for body in live_armatures(bpy.data.objects):
         following.bring_along(body)
     LIVE.followed.clear()
 
@@ -158,7 +147,7 @@ def poll() -> float | None:
                 break
     finally:
         LIVE.polling = LIVE.watching = False
-    lives = [body for view_layer in view_layers for body in live_armatures(view_layer)]
+    lives = [body for view_layer in view_layers for body in live_armatures(view_layer.objects)]
     pause = min((pause for body in lives if (pause := _pause(body)) is not None), default=None)
     if pause != STEP_PAUSE:
         LIVE.field_is_held = False  # or it is held still: dragged on, it is noticed again
@@ -194,7 +183,7 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
     view_layer: Any = depsgraph.view_layer
     if depsgraph.id_type_updated('ARMATURE'):
         _follow_names(view_layer, is_new_frame=trigger is Trigger.FRAME)
-    lives = list(live_armatures(view_layer))
+    lives = list(live_armatures(view_layer.objects))
     scene_changed = depsgraph.id_type_updated('SCENE') or depsgraph.id_type_updated('COLLECTION')
     changed = _changed_blocks(depsgraph) if lives else set[int]()
     restless = owing = False
@@ -224,12 +213,12 @@ def _follow_names(view_layer: ViewLayer, *, is_new_frame: bool) -> None:
     a bone has another one than the last time.
     """
     names: dict[int, tuple[str, ...]] = {}
-    for found in _armatures(view_layer):
+    for found in armatures_in(view_layer.objects):
         data: Any = found.data
         names[found.session_uid] = tuple(data.bones.keys())
     if is_new_frame and names == LIVE.names:
         return
-    for found in _armatures(view_layer):
+    for found in armatures_in(view_layer.objects):
         if found.session_uid not in LIVE.paused:  # a bake plays back, and renames nothing
             follow_names(found)
     if names.keys().isdisjoint(LIVE.paused):
@@ -317,7 +306,7 @@ def field_is_edited(depsgraph: Depsgraph) -> bool:
     """
     # Without anybody live this is not looked for: it takes longer than all the rest.
     view_layer: Any = depsgraph.view_layer
-    if bpy.app.background or _is_playing() or next(live_armatures(view_layer), None) is None:
+    if bpy.app.background or _is_playing() or next(live_armatures(view_layer.objects), None) is None:
         return False
     changed = _changed_blocks(depsgraph)
     for window in bpy.context.window_manager.windows:

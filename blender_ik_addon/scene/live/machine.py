@@ -186,11 +186,6 @@ class Body:
     home: Resting | None = None
     """Where it is going back to."""
 
-    @property
-    def known(self) -> tuple[object, ...]:
-        """What was read of effectors and settings."""
-        return self.rig.effectors, self.settings
-
     def begin(self, resting: Resting, trigger: Trigger) -> None:
         """Note how the body is before a tool moves it."""
         self.start = resting

@@ -18,7 +18,7 @@ from bpy.types import Object
 from ...core.errors import IKError
 from ...core.messages import Message, listed
 from .app_handlers import handlers_factory
-from .settings import settings_of
+from .settings import armatures_in, settings_of
 
 
 def prepare_override(armature_object: Object) -> None:
@@ -93,9 +93,8 @@ def refilled(entries: Any, count: int) -> list[Any]:
 @persistent
 def _prepare_all(*_: object) -> None:
     """Do so for all armatures of the file: before it is saved, and as soon as it is loaded."""
-    for candidate in bpy.data.objects:
-        if candidate.type == 'ARMATURE':
-            prepare_override(candidate)
+    for candidate in armatures_in(bpy.data.objects):
+        prepare_override(candidate)
 
 
 register, unregister = handlers_factory(("save_pre", _prepare_all), ("load_post", _prepare_all))

@@ -6,7 +6,7 @@ Every property can be overridden, so that a character linked from another file c
 `overrides` for how that is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import pi, radians
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,6 +90,11 @@ def settings_of(armature_object: Object) -> "POISE_PG_armature":
             armature=armature_object.name,
             extension=EXTENSION,
         ) from None
+
+
+def armatures_in(objects: Iterable[Object | None]) -> Iterator[Object]:
+    """Give the armature objects of a list, which has None for an object that has just been deleted."""
+    return (found for found in objects if found is not None and found.type == 'ARMATURE')
 
 
 def check_editable(armature_object: Object | None) -> None:

@@ -17,7 +17,7 @@ from bpy.types import Object
 
 from ..compat import stored_values
 from .app_handlers import handlers_factory
-from .settings import settings_of
+from .settings import armatures_in, settings_of
 
 OLD_SWITCHES = ("enabled", "pinned")
 OLD_RANGE = "use_scene_range"
@@ -79,8 +79,8 @@ def _convert_all(*_: object) -> None:
 
     The last for those that were read while the add-on was off.
     """
-    for candidate in bpy.data.objects:
-        if candidate.type == 'ARMATURE' and candidate.is_property_set("poise"):
+    for candidate in armatures_in(bpy.data.objects):
+        if candidate.is_property_set("poise"):
             convert(candidate)
 
 
