@@ -166,19 +166,6 @@ def test_the_old_action_is_still_in_the_file_after_a_bake_into_a_new_one(arm: An
     assert {old, "Export"} <= set(bpy.data.actions.keys())
 
 
-@pytest.mark.parametrize("to", ['NEW', 'STRIP'])
-@pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("part", [0.2, 0.6, 0.9])
-def test_a_bake_that_is_cancelled_leaves_the_nla_as_it_was(arm: Any, to: str, again: bool, part: float):
-    if again:
-        posing.bake(arm, range(4, 7), to=to, name="Fix")
-        bpy.context.scene.frame_set(1)
-    before = nla_record(arm), pose_record(arm), again or action_record(arm), bpy.context.scene.frame_current
-    cancel_at(posing.BakeJob(arm, FRAMES, replace=True, to=to, name="Fix"), part)
-    after = nla_record(arm), pose_record(arm), again or action_record(arm), bpy.context.scene.frame_current
-    assert after == before
-
-
 def test_time_that_is_remapped_is_mapped(arm: Any):
     render = bpy.context.scene.render
     render.frame_map_old, render.frame_map_new = 100, 200

@@ -17,9 +17,9 @@ from blender_ik_addon.scene import posing
 
 from . import builders
 from .actions import channelbag_of
-from .bakes import WAYS, bake_by, cancel_at
+from .bakes import WAYS, bake_by
 from .measured import misses, played
-from .records import action_record, pose_record
+from .records import pose_record
 
 
 @pytest.fixture
@@ -220,19 +220,6 @@ def test_keys_outside_the_range_stay_and_those_inside_make_way(arm: Any):
         bone.keyframe_insert("rotation_quaternion", frame=frame)
     posing.bake(arm, 'SCENE', step=10)
     assert (-4.0, 1.0, 11.0, 20.0, 40.0) in key_frames(arm)
-
-
-@pytest.mark.parametrize("options", [{"step": 4}, {"step": 4, "at_keys": True}, {"fewest": True}])
-@pytest.mark.parametrize("part", [0.2, 0.5, 0.75, 0.9])
-def test_a_bake_of_fewer_keys_that_is_cancelled_leaves_everything_as_it_was(
-    arm: Any, part: float, options: dict[str, Any]
-):
-    arm.pose.bones["bone.002"].keyframe_insert("rotation_quaternion", frame=3)
-    constraint = arm.pose.bones["bone.001"].constraints.new('COPY_ROTATION')
-    constraint.target, constraint.subtarget, constraint.influence = arm, "bone.000", 0.5
-    before = pose_record(arm), action_record(arm), bpy.context.scene.frame_current
-    cancel_at(posing.BakeJob(arm, 'SCENE', **options), part)
-    assert (pose_record(arm), action_record(arm), bpy.context.scene.frame_current) == before
 
 
 def test_a_step_among_bones_that_move_with_the_rest_is_right_on_its_keys(arm: Any):

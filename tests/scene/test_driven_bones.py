@@ -211,22 +211,6 @@ def test_constraints_are_cleared_in_each_way(way: str):
     assert not any(constraints_of(armature).values())
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_a_cancelled_bake_gives_constraints_back(several: bool):
-    armature = rig_with("STRETCH_TO")
-    armature.pose.bones["bone.004"].constraints.new('LIMIT_LOCATION').mute = True
-    bpy.context.scene.frame_set(5)
-    before = constraints_of(armature), pose_record(armature), action_record(armature)
-    options: dict[str, Any] = {"clear_constraints": True}
-    one = posing.BakeJob(armature, FRAMES, **options)
-    job = posing.BakeJobs([armature], FRAMES, **options) if several else one
-    while constraints_of(armature) == before[0] and job.step():
-        pass
-    assert job.progress < 1.0 and job.step()
-    job.cancel()
-    assert (constraints_of(armature), pose_record(armature), action_record(armature)) == before
-
-
 def test_constraints_are_not_cleared_where_only_locations_are_baked():
     armature = rig_with("COPY_ROTATION")
     with pytest.raises(IKError, match="choose both Channels"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Exceptions that nobody foresaw, at every call in a bake: everything is as before, and a bake works after.
+"""Bakes that end early, by an exception at any call or cancelled: all is as before, and a bake works after.
 
 With POISE_CASES=2 they are raised in every call that a line does, and not in its first and its last alone.
 """
@@ -15,6 +15,7 @@ from blender_ik_addon.scene import posing
 from tests.conftest import MORE
 
 from . import builders
+from .bakes import cancel_at
 from .records import Fault, Site, calls_run, changes, file_record, pose_mode
 
 
@@ -79,3 +80,54 @@ def test_a_fault_at_any_call_leaves_everything_as_it_was_and_the_next_bake_works
                 before = file_record()
     report: Any = bake(armature)
     assert report.frames == (1, 2, 3)
+
+
+# Cancelled
+
+
+FRAMES = range(1, 13)
+
+
+def copying(armature: Any) -> None:
+    """A bone that turns with another, so that a bake takes several passes."""
+    constraint = armature.pose.bones["bone.001"].constraints.new('COPY_ROTATION')
+    constraint.target, constraint.subtarget, constraint.influence = armature, "bone.000", 0.5
+    armature.pose.bones["bone.001"].constraints.new('LIMIT_LOCATION').mute = True
+    bpy.context.view_layer.update()
+
+
+def baked_to(to: Any) -> Callable[[Any], object]:
+    """Another bake to the same place before."""
+    return lambda armature: (
+        posing.bake(armature, range(4, 7), replace=True, to=to, name="Fix"),
+        bpy.context.scene.frame_set(1),
+    )
+
+
+CANCELLED: dict[str, tuple[Callable[[Any], object], dict[str, Any]]] = {
+    "at a step": (copying, {"step": 4}),
+    "at a step and at keys": (copying, {"step": 4, "at_keys": True}),
+    "with fewest keys": (copying, {"fewest": True}),
+    "that clears constraints": (copying, {"clear_constraints": True}),
+    **{
+        f"{when} to {to}": (before, {"to": to, "name": "Fix"})
+        for to in ('NEW', 'STRIP')
+        for when, before in (("first", id), ("again", baked_to(to)))
+    },
+}
+"""What is there before, and options."""
+
+
+@pytest.mark.parametrize("case", CANCELLED)
+@pytest.mark.parametrize("part", [0.2, 0.55, 0.75, 0.9])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_bake_that_is_cancelled_leaves_everything_as_it_was(case: str, part: float, together: bool):
+    prepare, options = CANCELLED[case]
+    armature = shot()
+    prepare(armature)
+    before = file_record()
+    options = {"frames": FRAMES, "replace": True, **options}
+    job = posing.BakeJobs([armature], **options) if together else posing.BakeJob(armature, **options)
+    cancel_at(job, part)
+    bpy.context.view_layer.update()
+    assert not changes(before, file_record())
