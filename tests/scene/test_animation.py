@@ -17,7 +17,7 @@ from blender_ik_addon.scene.animation import fcurves as animation
 from blender_ik_addon.scene.animation.fcurves import ChannelKeys, WriteResult, write_keys
 
 from .actions import EULER, LOCATION, assign_slot, channelbag_of, curve_of, location_keys, odd_curve, points
-from .builders import chain, empty, humanoid
+from .builders import chain, humanoid
 from .records import KEY_ATTRIBUTES, action_record, as_tuples, lines_run
 
 # Where keys land
@@ -80,32 +80,11 @@ def test_rewriting_is_seen_without_a_frame_change(obj: Any) -> None:
     assert evaluated.pose.bones["bone.000"].location.x == 5.0
 
 
-def test_a_quaternion_bone_gets_four_curves(obj: Any) -> None:
-    property_name, components = animation.rotation_channel(obj.pose.bones["bone.000"].rotation_mode)
-    values = np.array([[1.0, 0, 0, 0], [0.5, 0.5, 0.5, 0.5]])
-
-    write_keys(obj, [1, 2], animation.bone_keys("bone.000", property_name, values))
-
-    path = animation.bone_path("bone.000", "rotation_quaternion")
-    assert components == 4
-    for index in range(4):
-        curve = curve_of(obj, path, index)
-        assert points(curve) == [(1.0, values[0, index]), (2.0, values[1, index])]
-        assert curve.color_mode == "AUTO_YRGB"
-    bpy.context.scene.frame_set(2)
-    assert obj.pose.bones["bone.000"].rotation_quaternion[:] == (0.5, 0.5, 0.5, 0.5)
-
-
 def test_a_bone_name_with_quotes_is_found(obj: Any) -> None:
     obj.data.bones["bone.000"].name = 'odd "name" \\'
     write_keys(obj, [1], animation.bone_keys('odd "name" \\', "location", [[1.0, 2.0, 3.0]]))
     bpy.context.scene.frame_set(1)
     assert obj.pose.bones[0].location[:] == (1.0, 2.0, 3.0)
-
-
-def test_components_that_are_not_keyed_get_no_curve() -> None:
-    keys = animation.bone_keys("hips", "location", np.zeros((2, 3)), keyed=[True, False, True])
-    assert [k.array_index for k in keys] == [0, 2]
 
 
 def test_curves_are_grouped_by_bone() -> None:
@@ -282,14 +261,6 @@ def test_a_muted_curve_samples_as_the_value_that_stays(obj: Any) -> None:
     curve_of(obj).mute = True
     obj.pose.bones["bone.000"].location.x = 0.5
     assert animation.sample_channels(obj, [(LOCATION, 0)], [1, 2, 3]).tolist() == [[0.5]] * 3
-
-
-def test_any_object_can_be_sampled() -> None:
-    target = empty("target", (1.0, 2.0, 3.0))
-    target.keyframe_insert("location", frame=1)
-    target.location.x = 5.0
-    target.keyframe_insert("location", index=0, frame=11)
-    assert animation.sample_channels(target, [("location", 0)], [1, 11]).tolist() == [[1.0], [5.0]]
 
 
 # Speed, as counts

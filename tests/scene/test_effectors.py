@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Effectors and their targets: what is read, what is refused, and that core sees what Blender shows."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import bpy
@@ -10,15 +9,11 @@ import numpy as np
 import pytest
 from mathutils import Euler, Matrix, Quaternion, Vector
 
-from blender_ik_addon.core import IKError, Pose, Problem, Skeleton, forward_kinematics
-from blender_ik_addon.core.problem.system import assemble
+from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.dependence import dependence
-from blender_ik_addon.scene.armature.armature import read_armature, world_from_armature
-from blender_ik_addon.scene.armature.poses import read_pose
 from blender_ik_addon.scene.effectors.effectors import check_evaluated, read_effectors, world_from_targets
-from blender_ik_addon.scene.kinds.frame_data import FrameData, orientations
-from blender_ik_addon.scene.kinds.kinds import Effector, make_goals, make_plan, measure
+from blender_ik_addon.scene.kinds.frame_data import orientations
 
 from . import builders
 
@@ -50,36 +45,6 @@ def refusal(armature: Any) -> str:
 
 
 # Entries
-
-
-def test_enabled_effectors_are_read_in_the_order_of_the_list():
-    armature = builders.humanoid()
-    for bone in ("hand.L", "head", "foot.R"):
-        posing.add_effector(armature, bone)
-    first, middle, last = armature.poise.effectors
-    middle.enabled = False
-    first.name, first.kind, first.priority, first.weight = "Reach", 'POSITION', 2, 0.5
-    first.point, first.position_axes = (0.0, 0.1, 0.0), (True, False, True)
-    last.name, last.kind, last.orientation_axes = "", 'ORIENTATION', (False, True, False)
-
-    reach, foot = read_effectors(armature)
-
-    point: Any = pytest.approx((0.0, 0.1, 0.0))
-    assert reach == Effector(
-        index=0,
-        name="Reach",
-        bone="hand.L",
-        kind='POSITION',
-        target="humanoid hand.L",
-        target_bone="",
-        priority=2,
-        weight=0.5,
-        point=point,
-        position_axes=(True, False, True),
-        orientation_axes=(True, True, True),
-    )
-    assert (foot.index, foot.name, foot.bone) == (2, "foot.R", "foot.R")
-    assert (foot.position, foot.orientation, foot.orientation_axes) == (False, True, (False, True, False))
 
 
 def test_a_target_bone_counts_only_for_an_armature():
@@ -423,130 +388,3 @@ def test_the_orientation_of_a_sheared_matrix_is_the_nearest_rotation():
         for angle in (-0.02, 0.02):
             nudged = np.array(Quaternion(axis.tolist(), angle).to_matrix()) @ found
             assert np.linalg.norm(nudged - unit) > best
-
-
-def test_a_flat_matrix_has_no_orientation():
-    matrices = np.tile(np.eye(4), (3, 1, 1))
-    matrices[1, :3, 0] = 0.0
-    assert np.isnan(orientations(matrices)).all((1, 2)).tolist() == [False, True, False]
-
-
-# Core sees what Blender shows
-
-
-def scattered(rng: np.random.Generator) -> Any:
-    """A figure in a random pose with effectors of every kind, far from their targets."""
-    armature = builders.humanoid()
-    for bone, kind, priority in (
-        ("hand.L", 'BOTH', 0),
-        ("foot.R", 'POSITION', 1),
-        ("head", 'ORIENTATION', 0),
-        ("hips", 'BOTH', 2),
-    ):
-        index = posing.add_effector(armature, bone, kind=kind)
-        entry = armature.poise.effectors[index]
-        entry.priority = priority
-        entry.point = rng.uniform(-0.2, 0.2, 3)
-        entry.target.location = rng.uniform(-2, 2, 3)
-        entry.target.rotation_euler = rng.uniform(-3, 3, 3)
-        entry.target.scale = rng.uniform(0.2, 3.0, 3)
-    entries = armature.poise.effectors
-    entries[0].position_axes = (False, True, True)
-    entries[2].orientation_axes = (True, False, True)
-    for bone in armature.pose.bones:
-        bone.rotation_quaternion = Quaternion(rng.uniform(-1, 1, 4).tolist())
-        bone.location = rng.uniform(-0.1, 0.1, 3)
-    return armature
-
-
-def frame_data(
-    skeleton: Skeleton, effectors: Sequence[Effector], targets: np.ndarray, world: np.ndarray, present: Pose
-) -> FrameData:
-    """One frame with all effectors taking part, matrices of targets (E, 4, 4) and of the armature (4, 4)."""
-    influences, lengths = np.ones((2, 1, len(effectors)))
-    joints = world @ forward_kinematics(skeleton, present).matrices
-    return FrameData(skeleton, present[None], world[None], joints[None], targets[None], influences, lengths)
-
-
-@pytest.mark.parametrize(("scale", "parent"), [(1.0, False), (0.01, False), (100.0, True), (2.5, True)])
-def test_the_errors_of_core_are_those_that_blender_shows(
-    scale: float, parent: bool, rng: np.random.Generator
-):
-    armature = scattered(rng)
-    armature.location, armature.rotation_euler = AWAY, (0.5, -0.3, 1.9)
-    armature.scale = (scale,) * 3
-    if parent:
-        parented(armature, builders.empty("root", (0.0, -1.0, 2.0))).parent.rotation_euler = (1.0, 2.0, 3.0)
-        armature.parent.scale = (0.5, 0.5, 0.5)
-    depsgraph = bpy.context.evaluated_depsgraph_get()
-    posed = armature.evaluated_get(depsgraph)
-    world, unit = world_from_armature(posed)
-    assert unit == pytest.approx(scale * (0.5 if parent else 1.0), rel=1e-6)
-    effectors = read_effectors(armature)
-    targets = world_from_targets(armature, effectors, depsgraph)
-    description = read_armature(armature)
-    present = read_pose(armature, description)
-    joints = np.array(
-        [posed.matrix_world @ posed.pose.bones[name].matrix for name in description.skeleton.names]
-    )
-    of_stage = frame_data(description.skeleton, effectors, targets, world, present)
-    goals = make_goals(effectors, of_stage)
-    problem = Problem(description.skeleton, make_plan(effectors, of_stage, prefers=True).tasks)
-    pose = Pose(present.channels[None], present.scale[None])
-    system = assemble(problem, pose)
-    errors = system.errors(system.place(system.mechanism.values(pose)))
-    of_core = {
-        (task.name, task.angular): error * (1.0 if task.angular else unit)
-        for task, error in zip(problem.tasks, errors[0], strict=True)
-    }
-
-    now = replace(of_stage, world_from_joint=joints[None])
-    distances, angles = (errors[0] for errors in measure(goals, now))
-
-    for effector, entry, distance, angle in zip(
-        effectors, armature.poise.effectors, distances, angles, strict=True
-    ):
-        bone = posed.matrix_world @ posed.pose.bones[effector.bone].matrix
-        goal = entry.target.evaluated_get(depsgraph).matrix_world
-        away = bone @ Vector(effector.point) - goal.translation
-        wanted = np.linalg.norm(np.array(away) * effector.position_axes)
-        turn = goal.to_quaternion().inverted() @ bone.to_quaternion()
-        vector = (turn if turn.w >= 0.0 else -turn).to_exponential_map()
-        turned = np.linalg.norm(np.array(vector) * effector.orientation_axes)
-        if effector.position:
-            assert distance == pytest.approx(wanted, rel=1e-5)
-            assert of_core[effector.name, False] == pytest.approx(wanted, rel=1e-5)
-        else:
-            assert np.isnan(distance)
-        if effector.orientation:
-            assert angle == pytest.approx(turned, abs=1e-5)
-            assert of_core[effector.name, True] == pytest.approx(turned, abs=1e-5)
-        else:
-            assert np.isnan(angle)
-
-
-def test_a_flat_target_matters_only_for_its_orientation():
-    goal = builders.empty("goal", AWAY)
-    goal.scale = (1.0, 0.0, 1.0)
-    armature = following(goal)
-    flat = np.array(target_matrix(armature))
-    with pytest.raises(IKError, match=r"'hand.L': its target 'goal' is scaled to nothing.*kind Position"):
-        errors_at(armature, np.eye(4), flat)
-    armature.poise.effectors[0].kind = 'POSITION'
-    distance, angle = errors_at(armature, np.eye(4), flat)
-    assert distance == pytest.approx(np.linalg.norm(AWAY)) and np.isnan(angle)
-
-
-def test_a_flat_bone_has_reached_no_orientation():
-    armature = following(builders.empty("goal"))
-    assert np.isinf(errors_at(armature, np.diag([1.0, 0.0, 1.0, 1.0]), np.eye(4))[1])
-
-
-def errors_at(armature: Any, bone: np.ndarray, target: np.ndarray) -> tuple[float, float]:
-    """Distance and angle of the only effector with its bone and its target somewhere."""
-    effectors, description = read_effectors(armature), read_armature(armature)
-    present = read_pose(armature, description)
-    of_stage = frame_data(description.skeleton, effectors, target[None], np.eye(4), present)
-    joints = np.tile(bone, (1, len(description.skeleton), 1, 1))
-    found = measure(make_goals(effectors, of_stage), replace(of_stage, world_from_joint=joints))
-    return float(found[0][0, 0]), float(found[1][0, 0])

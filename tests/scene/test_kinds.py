@@ -239,6 +239,28 @@ def test_a_miss_is_measured_as_blender_shows_it(kind: str):
     assert told(error) > 0.02 and not error.reached and error.why == "its weight is 0"
 
 
+def test_a_miss_counts_along_the_axes_that_are_on():
+    armature = figure("foot.L", "foot.R", place=True)
+    entry = moved(armature, 'BOTH')
+    entry.weight, entry.target.scale = 0.0, (0.2, 3.0, 1.0)
+    entry.position_axes, entry.orientation_axes = (False, True, True), (True, False, True)
+    bpy.context.view_layer.update()
+    error = posing.solve_pose(armature).effectors[-1]
+    bone, goal = world_of(armature, entry.bone), goal_of(entry)
+    off = (point_of(armature, entry) - goal.translation).yz
+    turn = goal.to_quaternion().rotation_difference(bone.to_quaternion()).to_exponential_map().xz
+    assert error.position == pytest.approx(off.length, rel=1e-4) and off.length > 0.02
+    assert error.rotation == pytest.approx(turn.length, rel=1e-4) and turn.length > 0.02
+
+
+def test_a_flat_target_has_a_place_all_the_same():
+    armature = figure("foot.L", "foot.R")
+    entry = moved(armature, 'POSITION')
+    entry.target.scale = (1.0, 0.0, 1.0)
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).reached and away(armature, entry) < HALF_MILLIMETRE
+
+
 @pytest.mark.parametrize("kind", MOVED)
 def test_a_kind_is_baked_as_blender_plays_it(kind: str):
     armature = figure("foot.L", "foot.R")

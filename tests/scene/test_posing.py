@@ -227,20 +227,6 @@ def bones_with_curves(armature: Any) -> set[str]:
 # A solve reaches
 
 
-def test_the_hand_reaches_the_empty():
-    armature = figure(*LIMBS, "head")
-    goal = target(armature)
-    goal.location += Vector((-0.15, -0.35, -0.2))
-    goal.rotation_mode, goal.rotation_quaternion = (
-        'QUATERNION',
-        Quaternion((0.6, 0.5, -0.3, 0.2)).normalized(),
-    )
-    report = posing.solve_pose(armature)
-    assert_reached(armature)
-    assert report.reached and report.status == "REACHED"
-    assert armature.poise.last_reached
-
-
 @pytest.mark.parametrize("kind", ["POSITION", "ORIENTATION"])
 def test_what_is_not_asked_for_is_left_free(kind: str, armature: Any):
     armature.poise.effectors[0].kind = kind
