@@ -393,20 +393,17 @@ def test_help_ends_with_0(capsys: pytest.CaptureFixture[str]):
     assert "--allow-misses" in capsys.readouterr().out
 
 
+def begin(*arguments: str) -> subprocess.Popen[str]:
+    """Run the command in a process of its own."""
+    command = [sys.executable, "-m", "blender_ik_addon", *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def test_as_a_python_module(shot: Path, tmp_path: Path):
     report = tmp_path / "report.json"
-    command = [
-        sys.executable,
-        "-m",
-        "blender_ik_addon",
-        "bake",
-        str(shot),
-        "--quiet",
-        "--report",
-        str(report),
-    ]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
+    run = begin("bake", str(shot), "--quiet", "--report", str(report))
+    said = run.communicate()[1]
+    assert run.returncode == 0, said
     assert json.loads(report.read_text())["frames"] == list(range(1, 11))
 
 
@@ -444,8 +441,7 @@ def test_a_module_that_is_interrupted_ends_with_130(tmp_path: Path):
     bpy.context.scene.frame_end = 2000
     shot, output = tmp_path / "shot.blend", tmp_path / "out.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(shot))
-    command = [sys.executable, "-m", "blender_ik_addon", "bake", str(shot), "--output", str(output)]
-    run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    run = begin("bake", str(shot), "--output", str(output))
     try:
         assert run.stdout is not None
         while "0 %" not in (line := run.stdout.readline()):

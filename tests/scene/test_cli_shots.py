@@ -23,7 +23,7 @@ from blender_ik_addon.cli.writing import _other_name
 from blender_ik_addon.scene import posing
 
 from . import builders
-from .test_cli import ROOT, figure, interruptible, meanwhile, names_in, no_handlers_left
+from .test_cli import ROOT, begin, figure, interruptible, meanwhile, names_in, no_handlers_left
 
 WAITS = 120.0
 """How long something is waited for that comes at once on an idle machine [s]."""
@@ -305,11 +305,6 @@ def test_a_farm_that_ends_a_shot_finds_nothing_half_written(tmp_path: Path):
     meanwhile(lambda: signal.raise_signal(signal.SIGTERM), frame=3)
     assert cli.run(["bake", str(shot), *into(out)]) == BY_SIGNAL + signal.SIGTERM
     assert names_in(out) == set()
-
-
-def begin(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "blender_ik_addon", *arguments]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def worker_of(shot: Path) -> int | None:
