@@ -4,7 +4,8 @@
 The energy of a motion is the energies of its frames and the terms over time of `coupling` [WitkinKass1988].
 The terms follow from the times of the frames, so every 8th frame is a problem of the same kind, at an eighth
 of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
-so on to all frames, where a few iterations are left.
+so on to all frames, where a few iterations are left. The first of these problems is solved from several
+starts, the higher half of which is given up twice on the way [JamiesonTalwalkar2016].
 
 **Strengths.** With the strengths of a single pose a motion would jump for the last hundredth of a
 millimetre, where a limb gets straight or turns about. So levels are weaker here. But terms over time also
@@ -30,7 +31,7 @@ from ..problem.options import SolverOptions
 from .coupling import Coupling
 from .energy import LAST_STRENGTH, MET, SOFT, Energy
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
-from .restarts import searching
+from .restarts import COMPARED, searching
 
 FARTHEST: Final = 8
 """Every how many frames are solved first; then half as far apart, and so on to all frames."""
@@ -137,10 +138,13 @@ class Motion:
         done = 0.0
         weight, times, weak = self._energy.weight, self._times, self._energy.with_strengths(SOFT)
         known, away = times, weak.at(self._start).away
+        met = np.zeros((frames, weak.penalties), dtype=np.bool_)  # not known yet
         for spacing in spacings:
             index = np.unique(np.append(np.arange(0, frames, spacing), frames - 1))
             some, wanted = weak.select(index), times[index]
             values = (_interpolated(known, away, wanted) + some.preferred) / weight
+            after, before = np.searchsorted(known, wanted), np.searchsorted(known, wanted, side="right") - 1
+            weights = _weights(some, met[before] & met[after])
             starts = [values]
             if spacing == spacings[0]:
                 plan = self._followed(some, values, _ends(len(index)))
@@ -152,13 +156,14 @@ class Motion:
                 plan = self._lowest(
                     _from(some, values, window),
                     [start[part] for start in starts],
-                    Coupling.of(wanted[part], self._options.smoothness),
+                    Coupling.of(wanted[part], self._options.smoothness).weighted(weights[part]),
                     far=spacing == spacings[0],
                 )
                 begin, end = (done + np.array([first, window.kept]) / len(index) / spacing) / work
                 values[part] = yield from _progress(plan, float(begin), float(end))
             done += 1.0 / spacing
             known, away = wanted, values * weight - some.preferred
+            met = _with_all_above(some, _nearly_met(some, some.at(values).squares))
         self.values = (_interpolated(known, away, times) + self._energy.preferred) / weight
         for window in windows(times, self._options.smoothness):
             first = window.frames.start + window.fixed
@@ -175,9 +180,10 @@ class Motion:
         energy = _from(self._energy, self.values, window)
         weak = energy.with_strengths(SOFT)
         coupling = Coupling.of(self._times[part], self._options.smoothness)
+        leaning = coupling.weighted(OUT_OF_REACH)  # it is not known yet which frames can meet their targets
         values = self.values[part]
         if far:  # else fewer frames have led near it, or a pass before
-            values = yield from self._lowest(weak, [values], coupling, far=True)
+            values = yield from self._lowest(weak, [values], leaning, far=True)
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
         seeds, poses = yield from self._lost(energy, found.values, alone, window.fixed)
         if len(seeds):
@@ -186,7 +192,7 @@ class Motion:
             start = self._start[part].copy()
             start[seeds] = poses
             followed = yield from self._followed(weak, start, [*_ends(len(start)), seeds])
-            values = yield from self._lowest(weak, [values, *followed], coupling)
+            values = yield from self._lowest(weak, [values, *followed], leaning)
             found, alone = yield from self._strengthened(energy, weak, values, coupling)
         self.values[part] = found.values
         new = slice(part.start + window.fixed, part.stop)
@@ -202,14 +208,10 @@ class Motion:
         met, alone = yield from self._alone(energy, values)
         # Soft tasks keep their strength: they are meant to give way.
         firm = met & energy.exact
-        beside = np.pad(met, ((1, 1), (0, 0)), mode="edge")
-        beside = beside[:-2] & beside[2:]  # met in the frames on either side
-        lost, near = (np.logical_or.reduce(energy.exact & ~some, axis=1) for some in (met, beside))
-        weights = OUT_OF_REACH ** np.where(lost, 1.0, 0.5 * near)
-        coupling, asked = _asked(energy, values, firm, coupling.weighted(weights))
+        coupling, asked = _asked(energy, values, firm, coupling.weighted(_weights(energy, met)))
         # Frames beside one that cannot meet its targets are strengthened by the force alone: with a multiple
         # of it a limb would snap straight there, or bend all at once.
-        factor = 1.0 + np.where(beside, LEVER, 1.0) / SOFT.last * asked[:, None]
+        factor = 1.0 + np.where(_beside(met), LEVER, 1.0) / SOFT.last * asked[:, None]
         stronger = weak.pulling(weak.strengths * np.where(firm, factor, 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
@@ -242,23 +244,29 @@ class Motion:
     def _lowest(
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
     ) -> Plan[FloatArray]:
-        """The lowest minimum from given starts, (F, nv) each, the first of which may be `far` from it."""
+        """The lowest minimum from up to four starts, (F, nv) each; it may be `far` from all of them."""
+        most = self._options.max_iterations
+        going = [
+            self._descent(energy, start, coupling, ROUGH, WORTH, min(2 * COMPARED, most))
+            for number, start in enumerate(starts)
+            if all(np.abs(start - other).max(initial=0.0) > ROUGH for other in starts[:number])
+        ]
+        for iterations in (4 * COMPARED, most):
+            yield from going
+            lowest = min(descent.found.energies[0] for descent in going)
+            # Of those that differ by what is not worth an iteration the first ones.
+            going.sort(key=lambda descent: max(descent.found.energies[0], lowest + WORTH))
+            going = going[: -(-len(going) // 2)]
+            for descent in going:
+                descent.go_on(min(iterations, most))
+        yield from going
+        (best,) = (descent.found for descent in going)
         alike = energy.with_strengths(replace(SOFT, ratio=1.0))
-        coupling = coupling.weighted(OUT_OF_REACH)  # it is not known yet which frames can meet their targets
-        best: Minimum | None = None
-        for number, start in enumerate(starts):
-            if any(np.abs(start - other).max(initial=0.0) <= ROUGH for other in starts[:number]):
-                continue
+        if far and (alike.strengths != energy.strengths).any():
+            start = (yield from self._lowered(alike, best.values, coupling, ROUGH, WORTH)).values
             found = yield from self._lowered(energy, start, coupling, ROUGH, WORTH)
-            # A difference that rounding and tolerances explain makes no better motion.
-            if best is None or found.energies[0] < best.energies[0] - self._options.step_tolerance:
+            if found.energies[0] < best.energies[0] - WORTH:
                 best = found
-            if far and not number and (alike.strengths != energy.strengths).any():
-                start = (yield from self._lowered(alike, start, coupling, ROUGH, WORTH)).values
-                found = yield from self._lowered(energy, start, coupling, ROUGH, WORTH)
-                if found.energies[0] < best.energies[0] - self._options.step_tolerance:
-                    best = found
-        assert best is not None
         return best.values
 
     def _alone(self, energy: Energy, values: FloatArray) -> Plan[tuple[BoolArray, FloatArray]]:
@@ -284,7 +292,7 @@ class Motion:
             moved[rows] = found.values - alone[frames[rows]]
             done = np.union1d(done, rows)
         alone[frames] += moved
-        return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met, alone
+        return _with_all_above(energy, met), alone
 
     def _followed(self, energy: Energy, values: FloatArray, seeds: Sequence[IntArray]) -> Plan[FloatArray]:
         """Each frame minimised alone, from the one before it on the way from the nearest of some seeds.
@@ -317,17 +325,28 @@ class Motion:
         worth: float = 0.0,
     ) -> Plan[Minimum]:
         """The minimum from given values, of a motion or of frames alone."""
-        descent = Descent(
+        descent = self._descent(energy, values, coupling, tolerance, worth, self._options.max_iterations)
+        yield descent
+        return descent.found
+
+    def _descent(
+        self,
+        energy: Energy,
+        values: FloatArray,
+        coupling: Coupling | None,
+        tolerance: float,
+        worth: float,
+        max_iterations: int,
+    ) -> Descent:
+        return Descent(
             energy,
             values,
             step_tolerance=tolerance,
-            max_iterations=self._options.max_iterations,
+            max_iterations=max_iterations,
             max_angle=self._options.max_angle,
             decrease_tolerance=worth,
             coupling=coupling,
         )
-        yield descent
-        return descent.found
 
 
 def _progress(plan: Plan[_Result], begin: float, end: float) -> Generator[float, None, _Result]:
@@ -366,6 +385,23 @@ def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
 def _nearly_met(energy: Energy, squares: FloatArray) -> BoolArray:
     """Which penalties count as met, soft ones within their softness, for |r|², (N, K) each."""
     return squares <= np.square(np.maximum(MET, energy.softness))
+
+
+def _with_all_above(energy: Energy, met: BoolArray) -> BoolArray:
+    """Which penalties are met together with the exact ones of all levels above, (N, K) each."""
+    return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met
+
+
+def _beside(met: BoolArray) -> BoolArray:
+    """Which penalties are met in the frames on either side, for those that are met, (F, K) each."""
+    padded = np.pad(met, ((1, 1), (0, 0)), mode="edge")
+    return padded[:-2] & padded[2:]
+
+
+def _weights(energy: Energy, met: BoolArray) -> FloatArray:
+    """Weight of each frame beside the terms over time, (F,) [1], for the penalties that are met, (F, K)."""
+    lost, near = (np.logical_or.reduce(energy.exact & ~some, axis=1) for some in (met, _beside(met)))
+    return OUT_OF_REACH ** np.where(lost, 1.0, 0.5 * near)
 
 
 def _asked(
