@@ -1455,3 +1455,18 @@ def test_the_core_alone_gives_the_same_numbers():
     for name, channels in zip(read.skeleton.names, solution.pose.channels, strict=True):
         bone = armature.pose.bones[name]
         np.testing.assert_allclose([*bone.location, *bone.rotation_euler], channels, atol=1e-5)
+
+
+def test_where_others_hold_a_bone_its_position_and_orientation_are_not_blamed():
+    """Hands that stay up hold the hips, which could well have their place and their orientation."""
+    figure = builders.basic_human_metarig()
+    posing.setup_character(figure)
+    hips = figure.poise.effectors["hips"]
+    posing.set_state(figure, figure.poise.effectors.find("hips"), 'REACH')
+    hips.target.location.z -= 0.45
+    for name, way in (("hand.L", 0.15), ("hand.R", -0.15)):
+        figure.poise.effectors[name].target.location.x += way
+        figure.poise.effectors[name].target.location.z += 0.3
+    report = posing.solve_pose(figure)
+    assert "hips" in report.message and "shares level 1 with hand" in hips.why
+    assert "cannot both be met" not in report.message, report.message

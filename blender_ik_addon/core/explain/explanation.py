@@ -143,6 +143,11 @@ class Explanation:
         return not self.movable or self._wholly_beyond
 
     @property
+    def others(self) -> tuple[str, ...]:
+        """Those of `shares_with` that are not about the same effector."""
+        return tuple(name for name in self.shares_with if name not in _ITS_OWN)
+
+    @property
     def _wholly_beyond(self) -> bool:
         """Whether the reach of the chain explains all that the other frames do not."""
         return self.reason is Reason.OUT_OF_REACH and self.beyond >= WHOLE * (self.error - self.smoothed)
@@ -167,20 +172,19 @@ class Explanation:
             parts.append(Message("beyond the longest reach of its chain"))
         elif self.reason not in (Reason.LIMITS, Reason.PRECEDENCE, Reason.SHARED):
             parts.append(_IN_WORDS[self.reason])
-        others = [name for name in self.shares_with if name not in _ITS_OWN]
-        if len(others) < len(self.shares_with):
+        if self.others:
+            names = in_a_row(self.others, NAMES_SHOWN)
+            parts.append(
+                Message("shares the error with {names}", names=names)
+                if self.level is None
+                else Message("shares level {level} with {names}", level=self.level, names=names)
+            )
+        elif self.shares_with:  # alone they would not both be met
             parts.append(
                 Message(
                     "position and orientation cannot both be met: turn or move the target, or ask for only "
                     "one of them"
                 )
-            )
-        if others:
-            names = in_a_row(others, NAMES_SHOWN)
-            parts.append(
-                Message("shares the error with {names}", names=names)
-                if self.level is None
-                else Message("shares level {level} with {names}", level=self.level, names=names)
             )
         if self.outranked_by:
             *others, lowest = map(str, self.levels)

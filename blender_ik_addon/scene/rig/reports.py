@@ -275,6 +275,8 @@ def solver_reasons(
             texts.append("" if influence == 0.0 else Message("its weight is 0"))
             continue
         missed = [why for why in islice(whys, count) if why is not None]
+        if any(why.others for why in missed):  # without these its position and orientation may go together
+            missed = [replace(why, shares_with=why.others) for why in missed]
         reasons = [with_own_levels(why).reasons(scale) for why in missed]
         parts = [reason for reason in reasons[0] if all(reason in own for own in reasons)] if reasons else []
         for why, own in zip(missed, reasons, strict=True):
