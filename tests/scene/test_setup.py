@@ -499,3 +499,13 @@ def test_what_has_no_elbow_or_knee_is_refused_in_words_and_stays(armature: Any):
     with pytest.raises(IKError, match="no such arm or leg with an elbow or a knee"):
         posing.bend_limbs(armature, [head])
     assert counts() == before and set(parts_of(armature)) == set(PARTS)
+
+
+def test_an_aim_that_is_added_to_a_head_looks_out_of_the_face():
+    figure = builders.basic_human_metarig()
+    posing.setup_character(figure)
+    head = figure.poise.effectors["head"]
+    look = figure.poise.effectors[posing.add_effector(figure, head.bone, kind='AIM')]
+    bpy.context.view_layer.update()
+    away = look.target.matrix_world.translation - head.target.matrix_world.translation
+    assert away.y < -0.9 * away.length  # forwards

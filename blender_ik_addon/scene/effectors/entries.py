@@ -89,8 +89,11 @@ def add_effector(
         note_name(armature_object, bone_name)
         name = free_name(effectors, bone_name)
         last = max((entry.priority for entry in effectors), default=0)
+        axes = [entry.axis for entry in effectors if entry.bone == bone_name]
         entry: Any = effectors.add()
         entry.name, entry.bone, entry.kind, entry.target = name, bone_name, kind, target
+        if axes:
+            entry.axis = axes[0]  # out of the face, of a head that was set up
         KINDS[kind].begin(entry, last, length)
         if make_target and KINDS[kind].target_use(entry) != 'NONE':
             _fill_targets(armature_object, entry)

@@ -423,7 +423,7 @@ def _give_limbs(draft: _Draft, limbs: Sequence[Found], trunk: Trunk, figure: Fig
         side = _WORD[limb.side]
         turned = Joined(" ", [side, f"{np.degrees(angle):.1f}°"])
         if state is Bend.INVERTED:
-            said.setdefault((limb.kind, Message("inverted at rest")), []).append(turned)
+            said.setdefault((limb.kind, Message("bent the wrong way at rest")), []).append(turned)
         if state is Bend.STRAIGHT:
             straight = Message("straight at rest, taken to bend the usual way")
             if axis is None:
