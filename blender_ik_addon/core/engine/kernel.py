@@ -192,18 +192,15 @@ class Descent(Iterator[None]):
         self._history.append(self._state.squares)
         if self._callback is not None:
             self._cancelled = bool(self._callback(len(self._history) - 1, self._state.values[0]))
-        self._move(self._going())
-
-    def _going(self) -> IntArray:
-        """The frames that go on, (n,)."""
         going = self._iterations < self._most
         if self._coupling is None:
-            return np.flatnonzero((self._ahead > self._precision) & going)
+            self._move(np.flatnonzero((self._ahead > self._precision) & going))
+            return
         farthest = self._ahead.max()
         # While a few frames of a motion have far to go the others wait, but not for the last of the way.
         near = NEARLY * farthest if farthest > ROUGH else -1.0
         going &= farthest > self._precision
-        return np.flatnonzero((self._ahead > near) & going)
+        self._move(np.flatnonzero((self._ahead > near) & going))
 
     def run(self) -> Minimum:
         """Try steps until all groups are at rest."""
@@ -211,11 +208,11 @@ class Descent(Iterator[None]):
             pass
         return self.found
 
-    def go_on(self, max_iterations: int, groups: IntArray | None = None) -> None:
-        """Let all or some groups (n,) go on after the end, up to so many iterations in all."""
+    def go_on(self, frames: IntArray, max_iterations: int) -> None:
+        """Let some frames alone (n,) go on after the end, up to so many iterations in all."""
         self._most = self._iterations.copy()
-        self._most[slice(None) if groups is None else groups] = max_iterations
-        self._move(self._going())
+        self._most[frames] = max_iterations
+        self._move(np.flatnonzero((self._ahead > self._precision) & (self._iterations < self._most)))
 
     def _move(self, frames: IntArray) -> None:
         """Go on with some frames (n,), rising."""

@@ -4,8 +4,7 @@
 The energy of a motion is the energies of its frames and the terms over time of `coupling` [WitkinKass1988].
 The terms follow from the times of the frames, so every 8th frame is a problem of the same kind, at an eighth
 of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
-so on to all frames, where a few iterations are left. The first of these problems is solved from several
-starts, the higher half of which is given up twice on the way [JamiesonTalwalkar2016].
+so on to all frames, where a few iterations are left.
 
 **Strengths.** With the strengths of a single pose a motion would jump for the last hundredth of a
 millimetre, where a limb gets straight or turns about. So levels are weaker here. But terms over time also
@@ -31,7 +30,7 @@ from ..problem.options import SolverOptions
 from .coupling import Coupling
 from .energy import LAST_STRENGTH, MET, SOFT, Energy
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
-from .restarts import COMPARED, searching
+from .restarts import searching
 
 FARTHEST: Final = 8
 """Every how many frames are solved first; then half as far apart, and so on to all frames."""
@@ -244,29 +243,22 @@ class Motion:
     def _lowest(
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
     ) -> Plan[FloatArray]:
-        """The lowest minimum from up to four starts, (F, nv) each; it may be `far` from all of them."""
-        most = self._options.max_iterations
-        going = [
-            self._descent(energy, start, coupling, ROUGH, WORTH, min(2 * COMPARED, most))
-            for number, start in enumerate(starts)
-            if all(np.abs(start - other).max(initial=0.0) > ROUGH for other in starts[:number])
-        ]
-        for iterations in (4 * COMPARED, most):
-            yield from going
-            lowest = min(descent.found.energies[0] for descent in going)
-            # Of those that differ by what is not worth an iteration the first ones.
-            going.sort(key=lambda descent: max(descent.found.energies[0], lowest + WORTH))
-            going = going[: -(-len(going) // 2)]
-            for descent in going:
-                descent.go_on(min(iterations, most))
-        yield from going
-        (best,) = (descent.found for descent in going)
+        """The lowest minimum from given starts, (F, nv) each, the first of which may be `far` from it."""
         alike = energy.with_strengths(replace(SOFT, ratio=1.0))
-        if far and (alike.strengths != energy.strengths).any():
-            start = (yield from self._lowered(alike, best.values, coupling, ROUGH, WORTH)).values
+        best: Minimum | None = None
+        for number, start in enumerate(starts):
+            if any(np.abs(start - other).max(initial=0.0) <= ROUGH for other in starts[:number]):
+                continue
             found = yield from self._lowered(energy, start, coupling, ROUGH, WORTH)
-            if found.energies[0] < best.energies[0] - WORTH:
+            # A difference that rounding and tolerances explain makes no better motion.
+            if best is None or found.energies[0] < best.energies[0] - self._options.step_tolerance:
                 best = found
+            if far and not number and (alike.strengths != energy.strengths).any():
+                start = (yield from self._lowered(alike, start, coupling, ROUGH, WORTH)).values
+                found = yield from self._lowered(energy, start, coupling, ROUGH, WORTH)
+                if found.energies[0] < best.energies[0] - self._options.step_tolerance:
+                    best = found
+        assert best is not None
         return best.values
 
     def _alone(self, energy: Energy, values: FloatArray) -> Plan[tuple[BoolArray, FloatArray]]:
@@ -325,28 +317,17 @@ class Motion:
         worth: float = 0.0,
     ) -> Plan[Minimum]:
         """The minimum from given values, of a motion or of frames alone."""
-        descent = self._descent(energy, values, coupling, tolerance, worth, self._options.max_iterations)
-        yield descent
-        return descent.found
-
-    def _descent(
-        self,
-        energy: Energy,
-        values: FloatArray,
-        coupling: Coupling | None,
-        tolerance: float,
-        worth: float,
-        max_iterations: int,
-    ) -> Descent:
-        return Descent(
+        descent = Descent(
             energy,
             values,
             step_tolerance=tolerance,
-            max_iterations=max_iterations,
+            max_iterations=self._options.max_iterations,
             max_angle=self._options.max_angle,
             decrease_tolerance=worth,
             coupling=coupling,
         )
+        yield descent
+        return descent.found
 
 
 def _progress(plan: Plan[_Result], begin: float, end: float) -> Generator[float, None, _Result]:

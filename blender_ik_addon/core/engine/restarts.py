@@ -109,7 +109,7 @@ def _restarted(
     for iterations in (2 * COMPARED, 3 * COMPARED):
         kinds = [_lower_half(rows, descent.found.energies) for rows in kinds]
         going = np.concatenate([present, *(rows.ravel() for rows in kinds)])
-        descent.go_on(min(iterations, most), np.unique(going))
+        descent.go_on(np.unique(going), min(iterations, most))
         yield descent
     rough = descent.found
     lowest = np.concatenate([rows[np.arange(n), rough.energies[rows].argmin(axis=1)] for rows in kinds])
