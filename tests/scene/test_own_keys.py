@@ -59,7 +59,7 @@ def test_a_motion_by_others_is_replaced_only_if_that_is_allowed(arm: Any, way: s
         assert "2 keys of 'bone.001' in action 'armAction', frames 1 to 6" in text and "--force" in text
     assert (pose_record(arm), action_record(arm), bpy.context.scene.frame_current) == before
     bake(True)
-    assert "ot written by Poise and replaced: 2 keys of 'bone.001'" in arm.poise.last_bake
+    assert "mong those replaced, not written by Poise: 2 keys of 'bone.001'" in arm.poise.last_bake
     bake(False)  # these are its own
     assert "ot written by Poise" not in arm.poise.last_bake
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The use cases, as a specification: what solving and baking do, what they leave alone, what they refuse."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -453,6 +454,25 @@ def test_a_position_and_an_orientation_that_do_not_go_together_are_told_so_once(
     assert tip.why.count(own) == 1 and "shares" not in tip.why, tip.why
     entry.kind = 'POSITION'
     assert posing.solve_pose(armature).reached
+
+
+def test_the_reason_of_a_bake_is_told_with_all_that_it_is_about():
+    """A hand that is led far away holds the chest, whose place and orientation are both missed."""
+    figure = builders.basic_human_metarig()
+    posing.setup_character(figure)
+    chest = figure.poise.effectors.find("chest")
+    posing.set_state(figure, chest, 'REACH')
+    own, hand = target(figure, chest), figure.poise.effectors["hand.L"].target
+    swing(hand, (1, tuple(hand.location)), (5, tuple(hand.location + Vector((0.0, -0.9, 0.6)))))
+    for frame, turn in ((1, 0.0), (3, 0.9), (5, 0.0)):
+        own.rotation_euler.x = turn
+        own.keyframe_insert("rotation_euler", frame=frame)
+    report = posing.bake(figure, range(1, 6))
+    found = re.search(r"and chest by ([\d.]+) mm and ([\d.]+)° in frame 5 \(", report.summary())
+    assert found is not None, report.summary()
+    row = report.names.index("chest")
+    errors = report.position_errors[-1, row] * 1000.0, np.degrees(report.rotation_errors[-1, row])
+    assert [float(number) for number in found.groups()] == pytest.approx(errors, rel=1e-2)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.01])

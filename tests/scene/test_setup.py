@@ -122,6 +122,12 @@ def test_limits_and_stiffness_flow_into_the_solve(armature: Any):
     assert np.isnan(skeleton.preferred[skeleton.index("hips"), 3:]).all()
 
 
+def test_angles_of_bones_at_rest_are_preferred_as_they_are_without_rounding():
+    figure = builders.basic_human_metarig()
+    posing.setup_character(figure)
+    assert not np.any([tuple(entry.preferred) for entry in figure.poise.joints])
+
+
 def test_what_the_rig_says_comes_before_what_is_assumed(armature: Any):
     bone = armature.pose.bones["shin.L"]
     bone.use_ik_limit_x, bone.ik_min_x, bone.ik_max_x = True, -0.3, 0.7

@@ -327,7 +327,11 @@ def test_keyed_by_poise_what_follows_goes_on_following_until_somebody_else_moves
     armature, poses = character(), dict[int, np.ndarray]()
     bpy.context.scene.frame_set(1)
     report = posing.key_targets(armature)
-    assert report.notes == ("still following, drawn weakly to the keys: 'hips', 'chest'",)
+    assert report.remarks == (
+        "Reach from now on: 'foot.L', 'foot.R'",
+        "still following, drawn weakly to the keys: 'hips', 'chest'",
+    )
+    assert not report.notes  # nothing to be warned of
     poses[1] = matrices(armature)
     bpy.context.scene.frame_set(9)
     hips = effector(armature, "hips")

@@ -180,12 +180,7 @@ class Explanation:
                 else Message("shares level {level} with {names}", level=self.level, names=names)
             )
         elif self.shares_with:  # alone they would not both be met
-            parts.append(
-                Message(
-                    "position and orientation cannot both be met: turn or move the target, or ask for only "
-                    "one of them"
-                )
-            )
+            parts.append(NOT_BOTH)
         if self.outranked_by:
             *others, lowest = map(str, self.levels)
             names = in_a_row(self.outranked_by, NAMES_SHOWN)
@@ -236,6 +231,11 @@ _IN_WORDS: Final = {
     Reason.NOT_CONVERGED: Message("not converged"),
 }
 """Each reason where no limit and no task is named."""
+
+NOT_BOTH: Final = Message(
+    "position and orientation cannot both be met: turn or move the target, or ask for only one of them"
+)
+"""Reason of either task of an effector where the other one pulls the other way."""
 
 _ITS_OWN: Final = (Message("its own position"), Message("its own orientation"))
 """What the other task of the same effector is about."""

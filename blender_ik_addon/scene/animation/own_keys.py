@@ -7,7 +7,7 @@ note is a property of the action, so undo, copies of the action and files have t
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from zlib import crc32
 
@@ -15,6 +15,7 @@ import bpy
 import numpy as np
 import numpy.typing as npt
 
+from ...core.arrays import BoolArray, FloatArray
 from .fcurves import (
     PLACED_BY,
     POINTS,
@@ -41,7 +42,13 @@ _SPREAD: Final = np.uint32(0x9E3779B1)
 
 
 def foreign_keys(
-    obj: bpy.types.Object, channels: Iterable[Channel], span: tuple[float, float], strip: str = ""
+    obj: bpy.types.Object,
+    channels: Iterable[Channel],
+    span: tuple[float, float],
+    strip: str = "",
+    is_kept: Callable[[Channel, FloatArray], BoolArray] = lambda _channel, keys: np.zeros(
+        len(keys), np.bool_
+    ),
 ) -> list[int]:
     """Count the keys that a bake would replace and that Poise has not written, of each of some channels.
 
@@ -52,6 +59,7 @@ def foreign_keys(
         channels: Of which; those without an F-curve, or with one that is locked, have none.
         span: The first and the last frame that counts.
         strip: Name of the NLA strip whose slot counts; empty for that of the object's own action.
+        is_kept: Which keys (k, 2), time and value, of a channel do not count, as they are kept elsewhere.
     """
     curves, own = own_curves(obj, strip), _noted(_action_of(obj, strip))
     counts: list[int] = []
@@ -62,7 +70,8 @@ def foreign_keys(
             ends = [curve.evaluate(frame) for frame in span]
             values = np.concatenate([ends, *(keys[name][:, 1] for name in POINTS)])
             if np.ptp(values) > STILL:
-                count = int(np.count_nonzero(~np.isin(_sums(channel, keys), own)))
+                known = np.isin(_sums(channel, keys), own) | is_kept(channel, keys["co"])
+                count = int(np.count_nonzero(~known))
         counts.append(count)
     return counts
 

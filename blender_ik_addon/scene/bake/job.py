@@ -76,10 +76,8 @@ LIVE_SHOWS: Final = Message(
 )
 """Remark on a bake while live mode is on."""
 
-REPLACED: Final = Message("not written by Poise and replaced: {replaced}")
+REPLACED: Final = Message("among those replaced, not written by Poise: {replaced}")
 """Remark on keys that were somebody's work."""
-KEPT: Final = Message("replaced, and kept in Recording: {replaced}")
-"""The same of those of a clip that is kept beside."""
 
 AT_ONCE: Final = 64
 """Frames that are turned into data, or measured, at once."""
@@ -189,7 +187,7 @@ class BakeJob(Job[BakeReport]):
     @property
     def asks(self) -> bool:
         """Whether keys would be lost that nobody has said may be."""
-        return bool(self.replaced) and not (self.replace_keys or are_followed(self._object(), self._rig))
+        return bool(self.replaced) and not (self.replace_keys or are_followed(self._rig))
 
     def _names(self, joints: Iterable[int]) -> list[str]:
         return [self._rig.armature.skeleton.names[joint] for joint in sorted(joints)]
@@ -403,7 +401,6 @@ class BakeJob(Job[BakeReport]):
                 reasons[effector] = errors[effector].why
         pops, traded = solved.pops(numbers), solved.traded(self.solved, within)
         names = tuple(effector.name for effector in rig.effectors)
-        remark = REPLACED if settings.recording is None else KEPT
         return BakeReport(
             frames=self.frames,
             names=names,
@@ -426,7 +423,7 @@ class BakeJob(Job[BakeReport]):
                 *notes_on_branches(pops),
                 *notes_on_amounts(SMOOTHNESS, traded),
                 *notes_on_amounts(BETWEEN, within.largest(names, frames_between, *missed_between)),
-                *([remark.filled(replaced=self.replaced.text)] if self.replaced else []),
+                *([REPLACED.filled(replaced=self.replaced.text)] if self.replaced else []),
                 *([LIVE_SHOWS] if settings.live else []),
             ),
             action=self._to.note_keys(armature_object, self._written),

@@ -5,19 +5,21 @@ The button asks before it replaces them; scripts and the command line refuse unl
 effector lets bones stay near the pose of each frame scripts need not be told: such a bake follows these keys.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from bpy.types import Object
 
+from ...core.arrays import BoolArray, FloatArray
 from ...core.messages import Message, counted, listed
-from ..animation.fcurves import animated_channels, driven_channels, player_of
-from ..animation.own_keys import foreign_keys
+from ..animation.fcurves import Channel, action_curves, animated_channels, driven_channels, player_of
+from ..animation.own_keys import STILL, foreign_keys
 from ..armature.armature import Armature
 from ..kinds.frame_data import FrameData
 from ..properties.settings import EFFECTORS_PATH, settings_of
 from ..rig.rig import Rig
+from .frames import between_frames
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class ReplacedKeys:
         """Find them among the channels that a solve writes of some joints, in a strip or the own action."""
         names = armature.skeleton.names
         owned = [(names[joint], own) for joint in sorted(joints) for own in armature.written_channels(joint)]
-        counts = foreign_keys(armature_object, [channel for _, channel in owned], span, strip)
+        channels = [channel for _, channel in owned]
+        counts = foreign_keys(armature_object, channels, span, strip, _in_recording(armature_object))
         bones = dict.fromkeys(name for (name, _), count in zip(owned, counts, strict=True) if count)
         player = player_of(armature_object, strip)
         action = None if player is None else player.action
@@ -81,6 +84,23 @@ class ReplacedKeys:
         )
 
 
+def _in_recording(armature_object: Object) -> Callable[[Channel, FloatArray], BoolArray]:
+    """Return which keys (k, 2), time and value, of a channel are kept in the recording.
+
+    It has whole frames alone: those between them are as they were when it was made.
+    """
+    recording = settings_of(armature_object).recording
+    curves = {} if recording is None else action_curves(recording)
+
+    def is_kept(channel: Channel, keys: FloatArray) -> BoolArray:
+        if (curve := curves.get(channel)) is None:
+            return np.zeros(len(keys), dtype=np.bool_)
+        same = np.array([abs(curve.evaluate(time) - value) <= STILL for time, value in keys.tolist()])
+        return same | between_frames(keys[:, 0])
+
+    return is_kept
+
+
 def solved_joints(rig: Rig, frames: FrameData) -> set[int]:
     """Return the joints that a solve of some frames moves in any of them."""
     _, rows = np.unique(frames.influences > 0.0, axis=0, return_index=True)
@@ -100,10 +120,6 @@ def may_be_solved(armature_object: Object, rig: Rig, now: FrameData) -> set[int]
     return solved_joints(rig, now)
 
 
-def are_followed(armature_object: Object, rig: Rig) -> bool:
-    """Whether the keys are what the bake follows.
-
-    It does where bones are to stay near what is played, and where the motion is kept as a recording besides.
-    """
-    stays = any(effector.kind == 'STAY' and effector.stay == 'PRESENT' for effector in rig.effectors)
-    return stays or settings_of(armature_object).recording is not None
+def are_followed(rig: Rig) -> bool:
+    """Whether the keys are what the bake follows: where bones are to stay near what is played."""
+    return any(effector.kind == 'STAY' and effector.stay == 'PRESENT' for effector in rig.effectors)

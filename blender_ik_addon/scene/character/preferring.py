@@ -45,8 +45,8 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
     for name, own, present in _posed(armature_object, turning, lambda own: own.preferred):
         angles = np.clip(present, own.lower, own.upper)
         if not np.allclose(angles, own.preferred, atol=SAME):
-            store_limits(armature_object, name, replace(own, preferred=angles))
             changed.append(name)
+        store_limits(armature_object, name, replace(own, preferred=angles))  # rounding is not to be seen
     return tuple(changed)
 
 

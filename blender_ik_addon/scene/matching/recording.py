@@ -31,7 +31,7 @@ from ..animation.fcurves import (
 )
 from ..armature.poses import PROPERTIES, RawChannels, raw_channels
 from ..armature.restoring import made_removed_on_error, played_restored, show_keys
-from ..bake.frames import checked_frames, frame_times, frames_at
+from ..bake.frames import between_frames, checked_frames, frame_times, frames_at
 from ..character.setup import setup_character
 from ..effectors.effectors import check_bone, check_present, label_of, target_of
 from ..effectors.entries import add_effector, make_target
@@ -134,9 +134,10 @@ class TargetsJob(Job[MatchReport]):
             armature_object = self._object()
             times = frame_times(self._frames)
             notes += self._notes(armature_object, rows)
+            remarks: tuple[str, ...] = ()
             if corrected := [row for row in rows if has_corrections(armature_object, row)]:
                 remove_corrections(armature_object, corrected)
-                notes += (Message("corrections are part of the recording now"),)
+                remarks = (Message("corrections are part of the recording now"),)
             _reach_for(armature_object, rows)
             entries: Any = settings.effectors
             for row in rows:
@@ -151,7 +152,8 @@ class TargetsJob(Job[MatchReport]):
             played.close()
             if present_frame() in self._frames:  # targets are where they are keyed
                 show_keys(armature_object, [entries[row].target for row in rows])
-            return MatchReport(tuple(label_of(settings.effectors[row]) for row in rows), len(times), notes)
+            names = tuple(label_of(settings.effectors[row]) for row in rows)
+            return MatchReport(names, len(times), notes, remarks)
 
     def _meant(self, armature_object: Object) -> tuple[list[int], tuple[str, ...]]:
         """Places in the list of the effectors that get keyed targets, made if there are none; and notes."""
@@ -191,8 +193,7 @@ class TargetsJob(Job[MatchReport]):
 
     def _notes(self, armature_object: Object, rows: Sequence[int]) -> tuple[str, ...]:
         """What is not as the clip has it."""
-        frames = frames_at(key_frames(*own_curves(armature_object).values()))
-        between = np.abs(frames - np.round(frames)) > 0.01
+        between = between_frames(key_frames(*own_curves(armature_object).values()))
         if not between.any():
             return ()
         return (

@@ -72,19 +72,21 @@ class MatchReport:
     """On how many frames they were keyed."""
     notes: tuple[str, ...] = ()
     """Which others stay as they are, why, and what to do, one sentence each."""
+    remarks: tuple[str, ...] = ()
+    """What else has changed, one sentence each; nothing to look at."""
     done: str = ""
     """What was done, where that is something else."""
 
     def summary(self) -> str:
         """What was done, for the status bar."""
         if self.done:
-            return sentences(self.done, *self.notes)
+            return sentences(self.done, *self.remarks, *self.notes)
         targets = number_of_targets(len(self.effectors))
         done = Message("{targets} brought to the bones", targets=targets)
         if self.keyed_frames:
             frames = counted(self.keyed_frames, "{count} frame", "{count} frames")
             done = Message("{targets} keyed on {frames}", targets=targets, frames=frames)
-        return sentences(done, *self.notes)
+        return sentences(done, *self.remarks, *self.notes)
 
 
 def snap_targets(
@@ -113,11 +115,9 @@ def snap_targets(
     names = tuple(label_of(entries[row]) for row in rows)
     with held(armature_object), put_back_on_error(armature_object, rows):
         if numbers is not None:
-            following = [label_of(entries[r]) for r in rows if entries[r].state == 'FOLLOW']
+            states = [present_state(armature_object, entries[row]) for row in rows]
             _key_frames(armature_object, rows, numbers)
-            if following:
-                notes += (Message("Reach from now on: {following}", following=listed(following)),)
-            return MatchReport(names, len(numbers), notes)
+            return MatchReport(names, len(numbers), notes, _now_reach(armature_object, rows, states))
         for row in rows:
             match_target(armature_object, row)
         bones = _moving(armature_object, rows)
@@ -152,12 +152,24 @@ def key_targets(armature_object: Object, effectors: Iterable[int] | None = None)
     rows, notes = able_targets(armature_object, effectors, moved=False, keyed=True)
     entries: Any = settings_of(armature_object).effectors
     with put_back_on_error(armature_object, rows):
-        following = [row for row in rows if present_state(armature_object, entries[row]) == 'FOLLOW']
+        states = [present_state(armature_object, entries[row]) for row in rows]
         _key_now(armature_object, rows, key_options())
         notes += tuple(_key_feet(armature_object, rows))
-    if names := [label_of(entries[row]) for row in following]:
-        notes += (Message("still following, drawn weakly to the keys: {names}", names=listed(names)),)
-    return MatchReport(tuple(label_of(entries[row]) for row in rows), 1, notes)
+    remarks = _now_reach(armature_object, rows, states)
+    if names := [label_of(entries[row]) for row, was in zip(rows, states, strict=True) if was == 'FOLLOW']:
+        remarks += (Message("still following, drawn weakly to the keys: {names}", names=listed(names)),)
+    return MatchReport(tuple(label_of(entries[row]) for row in rows), 1, notes, remarks)
+
+
+def _now_reach(armature_object: Object, rows: Iterable[int], states: Iterable[str]) -> tuple[str, ...]:
+    """Say which effectors reach for their targets now and were in other states before, or nothing."""
+    entries: Any = settings_of(armature_object).effectors
+    names = [
+        label_of(entries[row])
+        for row, was in zip(rows, states, strict=True)
+        if was != present_state(armature_object, entries[row]) == 'REACH'
+    ]
+    return (Message("Reach from now on: {names}", names=listed(names)),) if names else ()
 
 
 def _key_feet(armature_object: Object, rows: Iterable[int]) -> Iterator[str]:

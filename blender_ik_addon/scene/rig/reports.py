@@ -3,7 +3,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from math import degrees
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -14,6 +14,7 @@ from ...core import Explanation, Status, TaskError
 from ...core.amounts import angle_text, length_text
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.engine.pops import Pop
+from ...core.explain.explanation import NOT_BOTH
 from ...core.messages import NAMES_SHOWN, Joined, Message, both, counted, sentences
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import KINDS, Plan, Rank
@@ -278,7 +279,9 @@ def solver_reasons(
         if any(why.others for why in missed):  # without these its position and orientation may go together
             missed = [replace(why, shares_with=why.others) for why in missed]
         reasons = [with_own_levels(why).reasons(scale) for why in missed]
-        parts = [reason for reason in reasons[0] if all(reason in own for own in reasons)] if reasons else []
+        every = dict.fromkeys(chain.from_iterable(reasons))
+        # What position and orientation have in common is said once.
+        parts = [one for one in every if one == NOT_BOTH or all(one in own for own in reasons)]
         for why, own in zip(missed, reasons, strict=True):
             if rest := Joined("; ", [reason for reason in own if reason not in parts]):
                 what = Message("orientation: {why}") if why.angular else Message("position: {why}")
@@ -528,6 +531,15 @@ class BakeReport:
         errors = (np.fmax.reduce(e, axis=0).tolist() for e in (self.position_errors, self.rotation_errors))
         return list(zip(*errors, self.whys, self.taken, strict=True))
 
+    def _worst(self, effector: int) -> str:
+        """By how much an effector misses in its worst frame: all that its reason is about."""
+        frame, why = self.worst_frames[effector], self.reasons[effector]
+        row = self.frames.index(frame)
+        amount = self.tolerances.amounts(self.position_errors[row], self.rotation_errors[row], effector)
+        miss = KINDS[self.kinds[effector]].miss.filled(effector=self.names[effector], amount=amount)
+        told = Message("{miss} in frame {frame}", miss=miss, frame=frame)
+        return Message("{miss} in frame {frame} ({why})", miss=miss, frame=frame, why=why) if why else told
+
     def summary(self) -> str:
         """Return what was missed, what was keyed or measured, and the notes, for the status bar."""
         text = counted(len(self.frames), "measured {count} frame", "measured {count} frames")
@@ -553,15 +565,9 @@ class BakeReport:
             if count := int(asked.any(axis=(0, 1)).sum()):
                 text = Joined("; ", (all_reached(count), text))
             return sentences(text, *chosen, *self.notes)
-        worst, explained, reasons = list[str](), set[int](), self.reasons
         errors = self.position_errors, self.rotation_errors
-        for own in self.tolerances.largest(self.names, self.frames, *errors):
-            miss = KINDS[self.kinds[own.effector]].miss.filled(effector=own.name, amount=own.text)
-            told, why = Message("{miss} in frame {frame}", miss=miss, frame=own.frame), reasons[own.effector]
-            if why and own.frame == self.worst_frames[own.effector] and own.effector not in explained:
-                told = Message("{miss} in frame {frame} ({why})", miss=miss, frame=own.frame, why=why)
-                explained.add(own.effector)
-            worst.append(told)
+        largest = self.tolerances.largest(self.names, self.frames, *errors)
+        worst = [self._worst(effector) for effector in dict.fromkeys(own.effector for own in largest)]
         told = counted(
             missed,
             "targets missed in {count} frame, at worst {misses}",
