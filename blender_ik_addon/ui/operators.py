@@ -1071,6 +1071,10 @@ class POISE_OT_save_preset(ArmatureOperator, label="Save Preset"):
     def invoke(self, context: Context, event: Any) -> set[str]:
         return context.window_manager.invoke_props_dialog(self)  # pyright: ignore[reportReturnType]
 
+    def draw(self, context: Context) -> None:
+        self.layout.activate_init = True  # the name is typed at once
+        self.layout.prop(self, "name")
+
     def act(self, context: Context, armature: Object) -> None:
         report = posing.save_preset(armature, posing.preset_path(self.name))
         self.tell(Message("Saved {summary}", summary=report.summary()))

@@ -43,7 +43,7 @@ def answer() -> float:
             reply = {"value": eval(request["value"], known) if request["value"] else None}
         except Exception:  # noqa: BLE001 (whatever it is, the test tells of it)
             reply = {"error": traceback.format_exc()}
-        stream.write(json.dumps(reply) + "\n")
+        stream.write(json.dumps(reply, default=str) + "\n")
     return PAUSE_SECONDS
 
 

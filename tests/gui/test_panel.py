@@ -147,6 +147,17 @@ class Panel(InWindow):
         self.assertEqual(self.value(selected), [self.value("target('head').name")])
         self.assertEqual(self.value(shown), "head")
 
+    def test_the_name_of_a_preset_is_typed_at_once(self) -> None:
+        self.run_in_blender(SET_UP)
+        self.window.move(self.value("on_bone('spine.003')"))
+        self.run_in_blender(
+            "with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.save_preset('INVOKE_DEFAULT')"
+        )
+        self.window.settle(8)
+        for key in ("h", "e", "r", "o", "Return", "Return"):
+            self.window.key(key)
+        self.assertEqual(self.value("sys.modules[f'{MODULE}.scene.posing'].preset_names()"), ["hero"])
+
     def test_one_click_keys_a_pose_of_the_targets(self) -> None:
         self.run_in_blender(SET_UP)
         self.open_sidebar()

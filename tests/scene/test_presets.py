@@ -95,6 +95,23 @@ def test_there_and_back_is_the_same(tmp_path: Path):
     assert posing.solve_pose(armature).effectors
 
 
+def test_targets_of_a_preset_are_shown_and_go_along_as_those_of_set_up(tmp_path: Path):
+    posing.save_preset(set_up(), tmp_path / "preset.json")
+    loaded, made = builders.humanoid("loaded"), builders.humanoid("made")
+    posing.load_preset(loaded, tmp_path / "preset.json")
+    posing.setup_character(made, poles=True)
+
+    def shown(armature: Any) -> dict[str, Any]:
+        rows = ((entry.part, entry.target) for entry in armature.poise.effectors)
+        return {
+            part: (own.empty_display_type, own.empty_display_size, tuple(own.color), own.parent == armature)
+            for part, own in rows
+        }
+
+    assert shown(loaded) == shown(made)
+    assert not posing.staying_behind(loaded)
+
+
 def test_another_character_gets_it_by_roles_and_its_own_axes(tmp_path: Path):
     path = tmp_path / "preset.json"
     first = set_up()

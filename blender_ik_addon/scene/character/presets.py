@@ -59,6 +59,7 @@ from ..properties.settings import (
 )
 from .feet import feet_of, find_sole, set_sole
 from .preset_files import EFFECTOR_FIELDS, LENGTHS, POINTS, SETTINGS, read_preset, write_preset
+from .setup import show_as_part
 
 PARALLEL: Final = 1e-6
 """Sine of the angle between a bone and an axis [1] up to which they are parallel."""
@@ -293,7 +294,8 @@ def _load_effector(bones: _Bones, record: Mapping[str, Any], notes: list[str]) -
     holds = kind.pinnable and entry.state in {'PIN', 'FOLLOW'}
     try:
         if not same and (holds or kind.target_use(entry) != 'NONE'):
-            make_target(bones.armature_object, index)
+            target = make_target(bones.armature_object, index)
+            show_as_part(bones.armature_object, target, entries[index].part, bones.size)
             while len(entries[index].others) < record.get("others", 0):
                 make_target(bones.armature_object, index)
         if holds and (not same or was != entry.state):  # where its bone is now

@@ -554,12 +554,27 @@ class _Effectors:
         """Show new targets with the others, which go where the whole character is moved."""
         figures, scale = self._character.figures, self._object.matrix_world.median_scale
         for part, target in made:
-            target.empty_display_type, size = SHAPES[part.what]
-            target.empty_display_size = size * scale * (figures[part.limb.figure].size if figures else 1.0)
+            size = scale * (figures[part.limb.figure].size if figures else 1.0)
+            show_as_part(self._object, target, part.name, size)
             target.color = COLOURS[part.limb.side]
-            if target.parent is None:
-                attach(target, self._object)
         bpy.context.view_layer.update()
+
+
+def show_as_part(armature_object: Object, target: Any, part: str, size: float) -> None:
+    """Give the target of a part of the body its shape, and let it go where the armature goes.
+
+    Args:
+        armature_object: The armature.
+        target: An empty.
+        part: Name of the part; nothing is done where it is none that Set-up makes.
+        size: Of the figure in the world [m].
+    """
+    shape = SHAPES.get(part.replace(" ", ".").partition(".")[0])
+    if shape is None:
+        return
+    target.empty_display_type, target.empty_display_size = shape[0], shape[1] * size
+    if target.parent is None:
+        attach(target, armature_object)
 
 
 def _is_left_over(target: Object) -> bool:
