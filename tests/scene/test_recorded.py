@@ -115,6 +115,17 @@ def test_keys_of_a_clip_are_replaced_without_a_question_but_not_those_that_were_
         edit(frame)
 
 
+@pytest.mark.parametrize("rate", [1.00001, 0.2])
+def test_keys_of_a_clip_may_be_beside_frames_and_between_them(rate: float, figure: Any) -> None:
+    """As a BVH file has them that is imported at its own rate, or at that of the scene."""
+    for curve in own_curves(figure).values():
+        for key in curve.keyframe_points:
+            key.co_ui.x = 1.0 + rate * (key.co.x - 1.0)
+        curve.update()
+    posing.targets_from_animation(figure)
+    assert posing.bake(figure).keys_replaced  # and is not refused
+
+
 def test_limits_do_not_tighten_what_is_recorded(figure: Any) -> None:
     before = shown(figure)
     posing.targets_from_animation(figure)

@@ -46,9 +46,7 @@ def foreign_keys(
     channels: Iterable[Channel],
     span: tuple[float, float],
     strip: str = "",
-    is_kept: Callable[[Channel, FloatArray], BoolArray] = lambda _channel, keys: np.zeros(
-        len(keys), np.bool_
-    ),
+    is_kept: Callable[[Channel, bpy.types.FCurve, FloatArray], BoolArray] | None = None,
 ) -> list[int]:
     """Count the keys that a bake would replace and that Poise has not written, of each of some channels.
 
@@ -59,7 +57,8 @@ def foreign_keys(
         channels: Of which; those without an F-curve, or with one that is locked, have none.
         span: The first and the last frame that counts.
         strip: Name of the NLA strip whose slot counts; empty for that of the object's own action.
-        is_kept: Which keys (k, 2), time and value, of a channel do not count, as they are kept elsewhere.
+        is_kept: Which keys of a channel, with its F-curve, at some times (k,) do not count: what they play is
+            kept elsewhere.
     """
     curves, own = own_curves(obj, strip), _noted(_action_of(obj, strip))
     counts: list[int] = []
@@ -70,7 +69,9 @@ def foreign_keys(
             ends = [curve.evaluate(frame) for frame in span]
             values = np.concatenate([ends, *(keys[name][:, 1] for name in POINTS)])
             if np.ptp(values) > STILL:
-                known = np.isin(_sums(channel, keys), own) | is_kept(channel, keys["co"])
+                known = np.isin(_sums(channel, keys), own)
+                if is_kept is not None:
+                    known |= is_kept(channel, curve, keys["co"][:, 0])
                 count = int(np.count_nonzero(~known))
         counts.append(count)
     return counts

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from bpy.types import Object
 
 from ...core import IKError
-from ...core.arrays import BoolArray, FloatArray
+from ...core.arrays import FloatArray
 from ..animation.fcurves import frames_around, key_frames, own_curves, read_keys
 from ..effectors.effectors import targets_of
 from ..properties.declared import check_item
@@ -21,9 +21,6 @@ from ..properties.settings import EFFECTORS_PATH, POISE_PG_armature, effector_pa
 
 LAST_FRAME: Final = 1_048_574
 """Blender's last frame, and how far below zero its first one is (MAXFRAME)."""
-
-BETWEEN: Final = 0.01
-"""Distance from a whole frame [frames] from which a key is between frames."""
 
 CONTACTS: Final = ("contact", "contact_toe")
 """Properties of an effector that say whether the points of a track are planted."""
@@ -43,12 +40,6 @@ def frame_times(frames: npt.ArrayLike) -> FloatArray:
 def frames_at(times: npt.ArrayLike) -> FloatArray:
     """Return the frames (F,) of the scene at which F-curves are evaluated at some times."""
     return np.asarray(times, dtype=np.float64) / key_time()
-
-
-def between_frames(times: npt.ArrayLike) -> BoolArray:
-    """Tell which times (F,) of keys are between whole frames of the scene, (F,)."""
-    frames = frames_at(times)
-    return np.abs(frames - np.round(frames)) > BETWEEN
 
 
 def bake_range(armature_object: Object, which: str | None = None) -> range:

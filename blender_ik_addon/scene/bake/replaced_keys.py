@@ -7,19 +7,23 @@ effector lets bones stay near the pose of each frame scripts need not be told: s
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
-from bpy.types import Object
+from bpy.types import FCurve, Object
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.messages import Message, counted, listed
 from ..animation.fcurves import Channel, action_curves, animated_channels, driven_channels, player_of
-from ..animation.own_keys import STILL, foreign_keys
+from ..animation.own_keys import foreign_keys
 from ..armature.armature import Armature
 from ..kinds.frame_data import FrameData
 from ..properties.settings import EFFECTORS_PATH, settings_of
 from ..rig.rig import Rig
-from .frames import between_frames
+from .frames import frame_times, frames_at
+
+SAME: Final = 1e-5
+"""Difference of values [m, rad, 1], or part of them, up to which they are the same: the rounding is less."""
 
 
 @dataclass(frozen=True)
@@ -84,19 +88,22 @@ class ReplacedKeys:
         )
 
 
-def _in_recording(armature_object: Object) -> Callable[[Channel, FloatArray], BoolArray]:
-    """Return which keys (k, 2), time and value, of a channel are kept in the recording.
+def _in_recording(armature_object: Object) -> Callable[[Channel, FCurve, FloatArray], BoolArray] | None:
+    """Return at which times (k,) a channel plays what the recording has; None where there is none.
 
-    It has whole frames alone: those between them are as they were when it was made.
+    It has whole frames alone: of keys between them, or beside, those that are nearest count.
     """
     recording = settings_of(armature_object).recording
-    curves = {} if recording is None else action_curves(recording)
+    if recording is None:
+        return None
+    curves = action_curves(recording)
 
-    def is_kept(channel: Channel, keys: FloatArray) -> BoolArray:
-        if (curve := curves.get(channel)) is None:
-            return np.zeros(len(keys), dtype=np.bool_)
-        same = np.array([abs(curve.evaluate(time) - value) <= STILL for time, value in keys.tolist()])
-        return same | between_frames(keys[:, 0])
+    def is_kept(channel: Channel, curve: FCurve, times: FloatArray) -> BoolArray:
+        if (own := curves.get(channel)) is None:
+            return np.zeros(len(times), dtype=np.bool_)
+        nearest = frame_times(np.round(frames_at(times))).tolist()
+        values = np.array([(curve.evaluate(time), own.evaluate(time)) for time in nearest]).reshape(-1, 2)
+        return np.isclose(*values.T, rtol=SAME, atol=SAME)
 
     return is_kept
 

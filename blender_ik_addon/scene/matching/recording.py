@@ -31,7 +31,7 @@ from ..animation.fcurves import (
 )
 from ..armature.poses import PROPERTIES, RawChannels, raw_channels
 from ..armature.restoring import made_removed_on_error, played_restored, show_keys
-from ..bake.frames import between_frames, checked_frames, frame_times, frames_at
+from ..bake.frames import checked_frames, frame_times, frames_at
 from ..character.setup import setup_character
 from ..effectors.effectors import check_bone, check_present, label_of, target_of
 from ..effectors.entries import add_effector, make_target
@@ -193,7 +193,8 @@ class TargetsJob(Job[MatchReport]):
 
     def _notes(self, armature_object: Object, rows: Sequence[int]) -> tuple[str, ...]:
         """What is not as the clip has it."""
-        between = between_frames(key_frames(*own_curves(armature_object).values()))
+        frames = frames_at(key_frames(*own_curves(armature_object).values()))
+        between = np.abs(frames - np.round(frames)) > 0.01
         if not between.any():
             return ()
         return (
