@@ -28,7 +28,7 @@ from ..explain.explanation import Explanation, Reason, explain
 from ..messages import Joined, Message
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.system import Problem, System, assemble, kept, limits_at, tolerances
+from ..problem.system import SAME, Problem, System, assemble, kept, limits_at, tolerances
 from ..tasks import OneOf, Task
 from ..threads import one_thread
 from .solver import Solution, Status, TaskError, ended, result_message, solving
@@ -37,8 +37,6 @@ FRAME_RATE: Final = 24.0
 """Frames in a second [1/s] where no times are given."""
 BESIDE: Final = 2
 """How many frames beside those that move have a part in the terms over time."""
-SAME: Final = 1e-5
-"""Largest difference of channels or targets [rad, m] that are the same."""
 
 
 @dataclass(frozen=True, repr=False)
