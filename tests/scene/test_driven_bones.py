@@ -199,7 +199,7 @@ def test_constraints_that_are_cleared_leave_bones_where_they_were_solved(kind: s
     assert [name for name, own in left.items() if own] == ["beside"]
     assert report.reached, report.summary()
     now = played(armature, FRAMES)
-    rows = [frame - FRAMES[0] for frame in report.frames]
+    rows = [int(frame) - FRAMES[0] for frame in report.frames]
     most = 2e-3 if "fewest" in options else HALF_MILLIMETRE
     assert np.abs(now[rows] - wanted[rows])[..., :3, 3].max() < most
 
