@@ -213,29 +213,6 @@ def test_a_body_on_its_way_goes_on_where_fixed_channels_change():
     arrive(follower, aims)
 
 
-def test_a_body_settles_on_its_targets_while_what_is_fixed_turns():
-    # As bones that constraints turn with others: a head would be off by as much as they have turned.
-    skeleton = builders.planar(4, length=0.3)
-    free = np.array(skeleton.free)
-    free[0] = False
-    skeleton = replace(skeleton, free=free)
-    channels = np.array(Pose.rest(skeleton).channels)
-    channels[1:, 5] = 0.3
-    task = ReachPoint(joint="joint.3", point=builders.tip(0.3), target=np.array([0.5, 0.7, 0.0]))
-    problem = Problem(skeleton, task)
-    follower = Follower(problem, Pose.from_channels(channels), options())
-    for _ in range(MOST_UPDATES):
-        before = np.array(follower.pose.channels)
-        found = follower.arrive([np.array(task.target)])
-        if found.final:
-            break
-        channels = np.array(found.pose.channels)
-        if (channels != before).any():
-            channels[0, 5] = 0.4 * (channels[1, 5] - 0.3)
-            follower = follower.among(problem, Pose.from_channels(channels))
-    assert abs(channels[0, 5]) > 2.0 * SETTLING_TURN and found.status is Status.REACHED
-
-
 def test_what_it_cannot_follow_is_told():
     problem, start = figure()
     with pytest.raises(IKError, match="needs the method PRIORITY, got DLS"):

@@ -130,15 +130,11 @@ class Follower:
         new = Follower(problem, pose, self._options)
         new._targets, new._taken, new._on_targets = self._targets, self._taken, self._on_targets
         new._set_apart(self._apart)
-        if new._taken is not None:
-            new._system, new._moving = (each.taking(new._taken) for each in (new._system, new._moving))
         if new._goal.shape == self._goal.shape:
             new._goal = self._goal
             if self._destination is not None and not np.array_equal(self._values, self._goal):
-                # Without it a body on its way would wait for a new solve at every step. It moves with what is
-                # fixed: else all that this has turned on the way would be taken back at once.
+                # Without it a body on its way would wait for a new solve at every step.
                 end = self._system.mechanism.values(self._destination[None])
-                end = new._lowered(new._energy(), end).values
                 new._destination = new._system.mechanism.with_values(pose, end[0])
         return new
 
