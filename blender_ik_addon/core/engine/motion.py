@@ -4,7 +4,8 @@
 The energy of a motion is the energies of its frames and the terms over time of `coupling` [WitkinKass1988].
 The terms follow from the times of the frames, so every 8th frame is a problem of the same kind, at an eighth
 of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
-so on to all frames, where a few iterations are left.
+so on to all frames, where a few iterations are left. Which frames can meet their targets is taken from
+the coarser frames on either side, until all frames are solved alone.
 
 **Strengths.** With the strengths of a single pose a motion would jump for the last hundredth of a
 millimetre, where a limb gets straight or turns about. So levels are weaker here. But terms over time also
@@ -179,10 +180,11 @@ class Motion:
         energy = _from(self._energy, self.values, window)
         weak = energy.with_strengths(SOFT)
         coupling = Coupling.of(self._times[part], self._options.smoothness)
-        leaning = coupling.weighted(OUT_OF_REACH)  # it is not known yet which frames can meet their targets
+        # As long as it is not known which frames can meet their targets.
+        unknown = coupling.weighted(OUT_OF_REACH)
         values = self.values[part]
         if far:  # else fewer frames have led near it, or a pass before
-            values = yield from self._lowest(weak, [values], leaning, far=True)
+            values = yield from self._lowest(weak, [values], unknown, far=True)
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
         seeds, poses = yield from self._lost(energy, found.values, alone, window.fixed)
         if len(seeds):
@@ -191,7 +193,7 @@ class Motion:
             start = self._start[part].copy()
             start[seeds] = poses
             followed = yield from self._followed(weak, start, [*_ends(len(start)), seeds])
-            values = yield from self._lowest(weak, [values, *followed], leaning)
+            values = yield from self._lowest(weak, [values, *followed], unknown)
             found, alone = yield from self._strengthened(energy, weak, values, coupling)
         self.values[part] = found.values
         new = slice(part.start + window.fixed, part.stop)

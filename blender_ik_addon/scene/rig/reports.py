@@ -537,8 +537,8 @@ class BakeReport:
         row = self.frames.index(frame)
         amount = self.tolerances.amounts(self.position_errors[row], self.rotation_errors[row], effector)
         miss = KINDS[self.kinds[effector]].miss.filled(effector=self.names[effector], amount=amount)
-        told = Message("{miss} in frame {frame}", miss=miss, frame=frame)
-        return Message("{miss} in frame {frame} ({why})", miss=miss, frame=frame, why=why) if why else told
+        plain = Message("{miss} in frame {frame}", miss=miss, frame=frame)
+        return Message("{miss} in frame {frame} ({why})", miss=miss, frame=frame, why=why) if why else plain
 
     def summary(self) -> str:
         """Return what was missed, what was keyed or measured, and the notes, for the status bar."""
