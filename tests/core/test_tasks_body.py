@@ -27,6 +27,7 @@ from blender_ik_addon.core import (
     solve,
 )
 from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.problem.system import assemble
 
 FIGURE = trees.human_tree(floating=True).skeleton()
 ARM = Skeleton.build(
@@ -80,6 +81,25 @@ def test_a_straight_limb_owes_its_pole_nothing() -> None:
     problem = Problem(ARM, (pole(np.array([0.0, 1.0, -3.0])),))
     solution = solve(problem, Pose.rest(ARM))
     assert solution.reached and solution.errors[0].error == 0.0
+
+
+@pytest.mark.parametrize("side", [0.5, 2.0, 3.0])
+@pytest.mark.parametrize("straight", ["limb", "pole"])
+def test_a_pole_has_less_to_say_where_sides_mean_little_and_nothing_turns_about(
+    straight: str, side: float
+) -> None:
+    """The limb gets straight, or its axis passes the pole: slopes go to nothing, curvature has a bound."""
+    for angle in 10.0 ** np.arange(-1.0, -7.0, -1.0):
+        bend, off = (angle, 1.0) if straight == "limb" else (1.0, angle)
+        channels = np.zeros((3, 6))
+        channels[0, 5], channels[1, 5] = -bend, 2.0 * bend
+        pose = Pose.from_channels(channels)
+        away = 2.0 * off * np.array([np.cos(side), 0.0, np.sin(side)])
+        system = assemble(Problem(ARM, (pole(np.array([0.0, 2.0, 0.0]) + away),)), pose[None])
+        posed = system.place(system.mechanism.values(pose[None]))
+        assert abs(system.residual(posed)).max() <= np.pi
+        assert abs(system.jacobian(posed)).max() < 2e3 * angle
+        assert abs(system.curvature(posed, np.ones((1, 1)))).max() < 2e3
 
 
 def test_hands_keep_their_distance_wherever_one_of_them_goes() -> None:

@@ -20,7 +20,7 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray, alike, lengths, times
+from ..arrays import FloatArray, IntArray, alike, lengths, times
 from ..errors import IKError
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism, cross
 from ..model.skeleton import Skeleton
@@ -188,12 +188,22 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
 
 # Poles
 
-STRAIGHT: Final = 0.05
-"""ε, distance of the middle joint from the axis in units of its bone [1] below which a limb is straight and
-its pole has less and less to say."""
+STRAIGHT: Final = 0.1
+"""ε, sine of the angle to the axis below which a direction says less and less of the side of the axis [1]."""
 
 NOWHERE: Final = 1e-9
-"""Distance from the axis in the same units [1] at which a target has no direction from it."""
+"""Length of a limb, by that of its bone at rest [1], that has no direction."""
+
+
+def definite(vectors: FloatArray, across: FloatArray) -> FloatArray:
+    """How much the parts of vectors (..., 3) that are across an axis say of its sides, (...) from 0 to 1.
+
+    s²/(s² + ε²), s the sine of the angle to the axis. It fades with the square: an angle about the axis times
+    this is smooth where a limb is straight.
+    """
+    square = np.square(across).sum(axis=-1)
+    spread = square + STRAIGHT**2 * np.square(vectors).sum(axis=-1)
+    return square / np.maximum(spread, np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -226,12 +236,13 @@ class PointPole(Task):
 
 
 class PoleRows(PointFunctionRows, of=PointPole):
-    """Poles: F = |g| φ, φ the angle about the axis of the limb by which it would have to swing.
+    """Poles: F = w_e w_τ φ, φ the angle about the axis of the limb by which it would have to swing.
 
     With a, b, c the places of root, middle joint and tip, n the direction from a to c, and X what is across
-    it: e = X(b − a), τ = X(t − a), φ from τ to e about n, g = e / √(|e|² + (εl)²), l the length of a to b at
-    rest. One row for the one way to swing: it jumps on the far side, as it must, or it would be nothing there
-    too; and it fades where the limb is straight.
+    it: e = X(b − a), τ = X(t − a), φ from τ to e about n. One row for the one way to swing: it jumps on the
+    far side, as it must, or it would be nothing there too. The weights w (`definite`) fade where the limb is
+    straight, or points at the target or away from it: there the side on which it bends means little, and an
+    angle that turns about as soon as something moves cannot be followed.
     """
 
     def __init__(self, tasks: Sequence[PointPole], mechanism: Mechanism) -> None:
@@ -241,41 +252,34 @@ class PoleRows(PointFunctionRows, of=PointPole):
         points = [[(joint, nowhere) for joint in own] for own in joints]
         super().__init__(tasks, points, mechanism)
         rest = skeleton.armature_from_joint_rest[:, :3, 3]
-        self._length: FloatArray = np.array([lengths(rest[own[1]] - rest[own[0]]) for own in joints])  # (E,)
+        self._nothing: FloatArray = NOWHERE * np.array(
+            [lengths(rest[own[1]] - rest[own[0]]) for own in joints]
+        )
         self._target = np.stack(with_frames([task.target for task in tasks], 1), axis=1)
 
     def function(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """|g| φ, and its derivative by root, middle joint and tip."""
-        root, bone = points[:, :, 0], self._length
-        limb = points[:, :, 2] - root
+        """w_e w_τ φ, and its derivative by root, middle joint and tip."""
+        root, limb = points[:, :, 0], points[:, :, 2] - points[:, :, 0]
         # Of the middle joint and of the target, (F, E, 2, ...):
         both = np.stack([points[:, :, 1] - root, self._target - root], axis=2)
-        length = np.maximum(lengths(limb), NOWHERE * bone)[..., None]
+        length = np.maximum(lengths(limb), self._nothing)[..., None]
         axis = limb / length
         along = times(both, axis)
         across = both - along[..., None] * axis[:, :, None]
-        sizes = lengths(across)
-        nothing: BoolArray = sizes <= NOWHERE * bone[:, None]
         bent, wanted = across[:, :, 0], across[:, :, 1]
         sine = np.einsum("fex,fex->fe", cross(axis, wanted), bent)
         angle = np.arctan2(sine, np.einsum("fex,fex->fe", wanted, bent))
-        angle[nothing.any(axis=2)] = 0.0
-        spread = np.sqrt(np.square(sizes[..., 0]) + (STRAIGHT * bone) ** 2)[..., None]
-        share = sizes[..., 0] / spread[..., 0]
-
-        towards = across / np.where(nothing, 1.0, sizes)[..., None]
-        if nothing.any():  # where one has no direction, that of the other
-            straight, nowhere = nothing[..., :1], nothing[..., 1:]
-            any_way = PLAIN_AXES[0] - axis[..., :1] * axis
-            target_way = np.where(straight, any_way, towards[:, :, 0])
-            np.copyto(towards[:, :, 1], target_way, where=nowhere)
-            np.copyto(towards[:, :, 0], towards[:, :, 1], where=straight)
-        ahead = cross(axis[:, :, None], towards)
-        # d(|g| φ) = |g| dφ + φ d|g|,  dφ = m_e·de/|e| − m_τ·dτ/|τ|,  |g| = |e|/√. All of these are across the
-        # axis, and across it de is d(b − a) − n·(b − a)/|c − a| d(c − a).
-        fading = ((STRAIGHT * bone) ** 2 * angle)[..., None] / spread**3
-        by_bone = ahead[:, :, 0] / spread + fading * towards[:, :, 0]
-        by_target = ahead[:, :, 1] * (-share / np.where(nothing[..., 1], np.inf, sizes[..., 1]))[..., None]
-        by_along = -(along[..., :1] * by_bone + along[..., 1:] * by_target) / length
-        slope = np.stack([-(by_bone + by_target + by_along), by_bone, by_along], axis=2)
+        parts = definite(both, across)
+        others = parts[..., ::-1]
+        wide, narrow = (np.square(vectors).sum(axis=-1) for vectors in (both, across))
+        spread = np.maximum(narrow + STRAIGHT**2 * wide, np.finfo(float).tiny)
+        # dF = w dφ + φ dw,  dφ = (n × e)·de/|e|² − (n × τ)·dτ/|τ|². Of d(b − a) only what is across the axis
+        # counts for de, less n·(b − a)/|c − a| d(c − a).
+        turning = (others / spread * np.array([1.0, -1.0]))[..., None] * cross(axis[:, :, None], across)
+        fading = 2.0 * STRAIGHT**2 * others / spread**2 * angle[..., None]
+        by_across = turning + (fading * wide)[..., None] * across
+        by_both = by_across - (fading * narrow)[..., None] * both
+        by_tip = -(along[:, :, None] @ by_across)[:, :, 0] / length
+        slope = np.stack([-(by_both.sum(axis=2) + by_tip), by_both[:, :, 0], by_tip], axis=2)
+        share = parts.prod(axis=2)
         return (share * angle)[..., None], slope[:, :, None]

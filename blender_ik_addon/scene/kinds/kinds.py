@@ -45,7 +45,7 @@ from ...core.model.rotation import (
     rotation_angle,
     rotvec_from_matrix,
 )
-from ...core.tasks.functions import STRAIGHT
+from ...core.tasks.functions import definite
 from .frame_data import (
     NO_SCALE,
     FrameData,
@@ -589,8 +589,14 @@ class Pole(_Towards):
 
     def _sides(self, frames: FrameData) -> tuple[FloatArray, FloatArray]:
         """The ways from the axis of the limb to its middle and to the place, across the axis, (F, 3) [m]."""
+        both, limb = self._ways(frames)
+        bend, towards = across(both, limb)
+        return bend, towards
+
+    def _ways(self, frames: FrameData) -> tuple[FloatArray, FloatArray]:
+        """The ways from the root to the middle and to the place, (2, F, 3), and to the tip, (F, 3) [m]."""
         root, middle, tip = (frames.bone(name)[:, :3, 3] for name in self._limb)
-        return across(middle - root, tip - root), across(self.place - root, tip - root)
+        return np.stack([middle - root, self.place - root]), tip - root
 
     def tasks(self) -> tuple[Task, ...]:
         """One `PointPole`."""
@@ -599,13 +605,10 @@ class Pole(_Towards):
         return (self._task(PointPole, True, root=root, joint=joint, tip=tip, target=target),)
 
     def errors(self, now: FrameData) -> Errors:
-        """Angle by which the limb would have to swing, less where it is nearly straight, as for the task."""
-        bend, towards = self._sides(now)
-        rest = now.skeleton.armature_from_joint_rest[:, :3, 3]
-        joints = [now.skeleton.index(name) for name in self._limb[:2]]
-        length = np.linalg.norm(np.subtract(*rest[joints])) * now.scale
-        bent = lengths(bend) / np.sqrt(lengths(bend) ** 2 + (STRAIGHT * length) ** 2)
-        return None, 2.0 * np.arcsin(bent * np.sin(0.5 * angle_between(bend, towards)))
+        """Angle by which the limb would have to swing, less where that means little, as for the task."""
+        both, limb = self._ways(now)
+        sides = across(both, limb)
+        return None, definite(both, sides).prod(axis=0) * angle_between(*sides)
 
     @classmethod
     def read(cls, label: str, entry: Any) -> dict[str, Any]:
