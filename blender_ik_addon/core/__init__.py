@@ -29,6 +29,9 @@ References, cited by their keys:
   2003.
 - [DauphinEtAl2014] Y. N. Dauphin et al.: Identifying and attacking the saddle point problem in
   high-dimensional non-convex optimization, Advances in Neural Information Processing Systems 27, 2014.
+- [HintermullerItoKunisch2003] M. Hintermüller, K. Ito, K. Kunisch: The primal-dual active set strategy as a
+  semismooth Newton method, SIAM Journal on Optimization 13(3), 2003.
+- [HairerWanner1996] E. Hairer, G. Wanner: Solving ordinary differential equations II, 2nd edition, 1996.
 - [JamiesonTalwalkar2016] K. Jamieson, A. Talwalkar: Non-stochastic best arm identification and
   hyperparameter optimization, International Conference on Artificial Intelligence and Statistics 19, 2016.
 - [WitkinKass1988] A. Witkin, M. Kass: Spacetime constraints, Computer Graphics (SIGGRAPH) 22(4), 1988.

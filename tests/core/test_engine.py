@@ -18,7 +18,7 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.engine.energy import Energy, Strengths
-from blender_ik_addon.core.engine.kernel import Descent
+from blender_ik_addon.core.engine.kernel import Descent, _boxed, _Linear
 from blender_ik_addon.core.engine.pops import pops_of
 from blender_ik_addon.core.model.kinematics import forward_kinematics
 from blender_ik_addon.core.problem.system import assemble
@@ -112,6 +112,42 @@ def test_at_the_minimum_nothing_pulls_but_against_limits() -> None:
         np.abs(loose).max() < 0.1
     )  # of forces up to 500, where a step of 1e-9 against what is met counts 0.02
     assert (low | high).any()
+
+
+@pytest.mark.parametrize("limit", [None, 0.6, 0.2])
+def test_a_descent_ends_as_near_to_its_minimum_as_it_was_asked_to(limit: float | None) -> None:
+    """Though it stops before a step is as short as that, where steps get shorter fast."""
+    far = list[float]()
+    for seed in range(20):
+        energy, values = figure_energy(np.random.default_rng(seed), limit=limit)
+        options = {"max_iterations": 300, "max_angle": 0.8}
+        found = Descent(energy, values, step_tolerance=1e-5, **options).run()
+        further = Descent(energy, found.values, step_tolerance=1e-11, **options).run()
+        assert found.settled.all() and further.settled.all()
+        far.extend(np.abs(further.values - found.values).max(axis=1))
+    # A minimum may be flat, and what an active set does at a corner is rounding.
+    assert np.quantile(far, 0.9) < 1e-5 and np.quantile(far, 0.97) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("tie", "gradient"),
+    [
+        ([-2.0, -2.0, 2.0], [-20.0, -20.0, 0.0]),
+        ([2.0, -1.0, 0.0], [20.0, 30.0, -20.0]),
+        ([0.0, -2.0, 1.0], [0.0, -30.0, 0.0]),
+    ],
+)
+def test_what_limits_stop_is_let_go_where_what_is_tied_to_it_was_stopped(
+    tie: list[float], gradient: list[float]
+) -> None:
+    """Three channels inside ±1, a stiff tie between them: the step is the lowest point of the model there."""
+    hessian = np.eye(3) + 100.0 * np.outer(tie, tie)
+    linear = _Linear(hessian[None], np.zeros(1), None, np.ones(3))
+    box, nothing = np.ones((1, 3)), np.zeros((1, 3), dtype=np.bool_)
+    change, held = (found[0] for found in _boxed(linear, np.array([gradient]), -box, box, nothing))
+    slope = hessian @ change + gradient
+    assert_allclose(slope[~held], 0.0, atol=1e-9)
+    assert (slope * np.sign(change))[held].max() < 0.0
 
 
 def test_a_straight_limb_bends_from_its_limit_although_nothing_pulls_it_to_a_side() -> None:

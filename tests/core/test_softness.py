@@ -243,7 +243,7 @@ def test_an_exact_level_is_no_stronger_beside_a_soft_task_than_it_needs_to_be() 
 def test_a_target_to_which_the_present_pose_does_not_lead_is_found_from_another(softness: float) -> None:
     """One pair of a pose and a start in ten is such a one."""
     arm = chain(3, lower=-2.0, upper=2.0)
-    angles = np.random.default_rng(30).uniform(-2.0, 2.0, (2, 2, 3, 3))[0]
+    angles = np.random.default_rng(46).uniform(-2.0, 2.0, (2, 2, 3, 3))[0]
     aim, start = map(Pose.from_channels, np.pad(angles, ((0, 0), (0, 0), (3, 0))))
     placed = forward_kinematics(arm, aim)
     tasks = (

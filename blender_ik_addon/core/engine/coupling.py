@@ -183,29 +183,23 @@ class BandFactors:
         Raises:
             numpy.linalg.LinAlgError: The matrix is not positive definite.
         """
-        frames = len(blocks)
         self._inverse = np.empty_like(blocks)
         self._lower = np.empty_like(blocks[1:])
         """L_{f+1,f}."""
         self._second = second
-        n = blocks.shape[-1]
-        inverse, lower = self._inverse, self._lower
-        step = np.arange(n, dtype=np.int64)
-        for f in range(frames):
-            block = blocks[f]
+        inverse, lower, pivots = self._inverse, self._lower, blocks.copy()
+        for f, pivot in enumerate(pivots):
             if f:
-                beside = np.zeros((n, n))
-                beside[step, step] = first[f - 1]
+                beside = np.diag(first[f - 1])
                 if f > 1:
                     beside -= second[f - 2][:, None] * lower[f - 2].T
+                    pivot -= second[f - 2][:, None] * inverse[f - 2] * second[f - 2]
                 lower[f - 1] = beside @ inverse[f - 1]
-                block = block - lower[f - 1] @ beside.T
-                if f > 1:
-                    block -= second[f - 2][:, None] * inverse[f - 2] * second[f - 2]
-            np.linalg.cholesky(block)
-            inverse[f] = np.linalg.inv(block)
+                pivot -= lower[f - 1] @ beside.T
+            np.linalg.cholesky(pivot)
+            found = np.asarray(np.linalg.inv(pivot), dtype=np.float64)
             # What is not symmetric grows from frame to frame.
-            inverse[f] = 0.5 * (inverse[f] + inverse[f].T)
+            np.multiply(found + found.T, 0.5, out=inverse[f])
 
     def solve(self, right: FloatArray) -> FloatArray:
         """The solution for a right side, (F, n), or for k of them, (F, n, k)."""

@@ -14,8 +14,9 @@ An iteration tries one step of each group:
    that was not taken gets another model as well. Where a Hessian bends down by more than μ holds up, its
    eigenvalues are taken by their absolute value [DauphinEtAl2014], so that a step leads away from saddles,
    such as straight limbs. Rough descents leave out second derivatives there.
-2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt]. Channels that a limit holds
-   stay; those that would pass theirs are stopped there and the step is found again for the others.
+2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt], inside the limits by an
+   active set [HintermullerItoKunisch2003]: channels that would pass a limit are stopped there, those that
+   would rather leave theirs are let go, and the step is found again.
 3. **Correction**: the change of residuals that is not linear in the step is taken back with the same
    matrices, μ included [NocedalWright2006 §18.3], a few times: the chord method on levels that are met. Rough
    descents do so once.
@@ -57,6 +58,9 @@ NEARLY: Final = 0.03
 """Part of the way of the frame of a motion that has farthest to go [1], below which others wait."""
 ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which a start for a further search counts as converged."""
+CONTRACTION: Final = 0.1
+"""A step that is shorter than the one before by more than this factor [1] leaves less to go than its own
+length, as the ratio of the two [HairerWanner1996 §IV.8]."""
 LAST: Final = 1e-6
 """Largest change [rad] of a last step that is not taken: a solved pose stays exactly as it is."""
 PUSH: Final = 0.1
@@ -139,6 +143,8 @@ class Descent(Iterator[None]):
         self._cancelled = False
         self._ahead: FloatArray = np.full(count, max_angle if values.shape[1] and energy.penalties else 0.0)
         """How far each frame seems to be from its minimum, (N,) [rad]."""
+        self._before: FloatArray = np.full(groups, max_angle)
+        """Length of the last step that each group has taken, (G,) [rad]."""
         self._state: State
         """State of all frames."""
         self._moving: IntArray
@@ -176,10 +182,17 @@ class Descent(Iterator[None]):
         # What promises less than the precision of all channels is rounding, or the work of limits.
         least = precision**2 * here.values.shape[1] * self.frames
         decrease = np.abs(outcome.promised)
-        rest = (outcome.taken & (farthest <= precision)) | (decrease <= self._least)
+        left = np.minimum(farthest / (CONTRACTION * self._before[groups]), 1.0)
+        # Steps get shorter fast once it is found which limits hold.
+        left[self.by_group(outcome.held != self.held).any(axis=(1, 2))] = 1.0
+        last = np.clip(farthest, LAST, self.max_angle)
+        self._before[groups] = np.where(outcome.taken, last, self._before[groups])
+        rest = (outcome.taken & (left * farthest <= precision)) | (decrease <= self._least)
         rest |= ~outcome.taken & (decrease <= least)
-        taken = (outcome.taken & ~(rest & (farthest <= LAST))).repeat(self.frames)
-        ahead = np.where(outcome.taken.repeat(self.frames), outcome.sizes, self._ahead[moving])
+        taken = (outcome.taken & (farthest > np.minimum(precision, LAST))).repeat(self.frames)
+        ahead = np.where(
+            outcome.taken.repeat(self.frames), left.repeat(self.frames) * outcome.sizes, self._ahead[moving]
+        )
         self._ahead[moving] = np.where(rest.repeat(self.frames), 0.0, ahead)
         self._damping[moving] = outcome.damping
         if taken.any():
@@ -346,11 +359,11 @@ class _Step:
         bent = _bending_down(_damped(masked, self._descent.damping - FLAT))
         if self._descent.rough:
             self._hessian[bent] -= self._model.curvature[bent]
-            return
-        for frame in bent:
-            self._gradient[frame] += _straighten(
-                self._hessian[frame], masked[frame], self._gradient[frame], ~self._model.resting[frame]
-            )
+        elif len(bent):
+            gradient = np.where(self._model.resting, 0.0, self._gradient)[bent]
+            upward, push = _upward(masked[bent], gradient)
+            self._hessian[bent] += upward
+            self._gradient[bent] += push
 
     def attempt(self) -> _Outcome:
         """Try the step of each group."""
@@ -367,7 +380,7 @@ class _Step:
                 damping = np.maximum(damping * GROW, DAMPING[0])
         product = linear.times(change, np.arange(len(change)))
         slope = self._gradient + product
-        stays = held & np.where(high < -low, slope <= 0.0, slope >= 0.0)
+        stays = held & _pressed(slope, change, high)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
         size = descent.largest(change)
         short = descent.max_angle / np.maximum(size, descent.max_angle)
@@ -480,7 +493,7 @@ class _Linear:
         """
         factors, before = self._factors or (None, held)
         frame, channel = more = np.nonzero(held & ~before)
-        if factors is None or len(frame) > right.shape[1] // 2:
+        if factors is None or len(frame) > right.shape[1] // 2 or (before & ~held).any():
             moving = ~held
             first = band.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
             second = band.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
@@ -511,8 +524,10 @@ class _Linear:
 def _boxed(
     linear: _Linear, gradient: FloatArray, low: FloatArray, high: FloatArray, held: BoolArray
 ) -> tuple[FloatArray, BoolArray]:
-    """The step inside the box (N, nv), and which channels are held or stopped: an active set that grows."""
+    """The step inside the box (N, nv), and which channels are held or stopped: the active set."""
     held, change = held.copy(), np.zeros_like(gradient)
+    # What cannot move is never let go, anything else once in a step: so it ends.
+    kept = held & (low >= high)
     rows = np.arange(len(gradient))
     while len(rows):
         stays = held[rows]
@@ -522,9 +537,18 @@ def _boxed(
         inside = np.minimum(np.maximum(step, low[rows]), high[rows])
         outside = (inside != step) & ~stays
         change[rows] = inside
-        held[rows] |= outside
-        rows = rows[linear.tied(outside.any(axis=1))]
+        back = stays & ~kept[rows]
+        if back.any():
+            back &= ~_pressed(gradient[rows] + linear.times(step, rows), step, high[rows])
+            kept[rows] |= back
+        held[rows] = (stays & ~back) | outside
+        rows = rows[linear.tied((outside | back).any(axis=1))]
     return change, held
+
+
+def _pressed(slope: FloatArray, change: FloatArray, high: FloatArray) -> BoolArray:
+    """Whether a slope (N, nv) presses channels that are at a limit, the higher or the lower, against it."""
+    return np.where(change >= high, slope <= 0.0, slope >= 0.0)
 
 
 def _damped(matrices: FloatArray, damping: FloatArray) -> FloatArray:
@@ -543,38 +567,35 @@ def _mask(matrices: FloatArray, held: BoolArray) -> FloatArray:
     return matrices
 
 
-def _bending_down(matrices: FloatArray) -> list[int]:
+def _bending_down(matrices: FloatArray) -> IntArray:
     """Which of symmetric matrices (N, n, n) are not positive definite."""
+    found: list[int] = []
     try:
         np.linalg.cholesky(matrices)
     except np.linalg.LinAlgError:
-        pass
-    else:
-        return []
-    found: list[int] = []
-    for number, matrix in enumerate(matrices):
-        try:
-            np.linalg.cholesky(matrix)
-        except np.linalg.LinAlgError:
-            found.append(number)
-    return found
+        for number, matrix in enumerate(matrices):
+            try:
+                np.linalg.cholesky(matrix)
+            except np.linalg.LinAlgError:
+                found.append(number)
+    return np.array(found, dtype=np.int64)
 
 
-def _straighten(hessian: FloatArray, masked: FloatArray, gradient: FloatArray, free: BoolArray) -> FloatArray:
-    """Take the eigenvalues of a Hessian (n, n) by their absolute value, in place.
+def _upward(hessians: FloatArray, gradients: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What is to be added to Hessians (N, n, n) so that their eigenvalues are taken by absolute value.
 
-    Returns:
-        What to add to the gradient, (n,), so that the step leaves a saddle on which it has no slope.
+    And to their gradients, (N, n), so that a step leaves a saddle on which it has no slope.
     """
-    values, vectors = np.linalg.eigh(masked)
+    values, vectors = np.linalg.eigh(hessians)
     upward = np.maximum(np.abs(values), FLAT)
-    hessian[:] = (vectors * upward) @ vectors.T
-    least = int(values.argmin())
-    slope = vectors[:, least] @ np.where(free, gradient, 0.0)
-    push = PUSH * upward[least] * (1.0 if slope >= 0.0 else -1.0)
-    if values[least] < -FLAT and abs(slope) < abs(push):
-        return vectors[:, least] * (push - slope)
-    return np.zeros_like(gradient)
+    most = int((values < FLAT).sum(axis=1).max())
+    bent = vectors[:, :, :most]
+    added = (bent * (upward - values)[:, None, :most]) @ bent.swapaxes(1, 2)
+    least, height = vectors[:, :, 0], upward[:, 0]
+    slope = (least * gradients).sum(axis=1)
+    push = PUSH * height * np.where(slope >= 0.0, 1.0, -1.0)
+    saddle = (values[:, 0] < -FLAT) & (np.abs(slope) < np.abs(push))
+    return added, least * np.where(saddle, push - slope, 0.0)[:, None]
 
 
 def _some(energy: Energy, state: State, mask: BoolArray) -> tuple[IntArray, State]:

@@ -36,8 +36,6 @@ RANGE: Final = (1.6, 0.3)
 LOWER: Final = 1e-3
 """By which part of the posture and of the misses [1], at the last level's strength, another start must lower
 the energy to be taken: less is no better pose."""
-NEARBY: Final = 5
-"""Iterations in which a body that is next to a minimum comes to rest."""
 COMPARED: Final = 5
 """Iterations after which starts are compared, three times: the lower half goes on twice, then the lowest is
 taken."""
@@ -150,18 +148,19 @@ def _lowest_about(
     count, most = len(values), options.max_iterations
     both = energy.select(np.tile(np.arange(count), 2))
     both = both.pulling(np.concatenate([energy.strengths, energy.softened().strengths]))
+    # One step tells whether the body is next to a minimum.
     first = yield from _minimum(
         both,
         np.concatenate([values, energy.off_limits(values)]),
         options,
-        np.repeat([min(NEARBY, most), most], count),
+        np.repeat([1, most], count),
         callback,
         precision=np.repeat([options.step_tolerance, ROUGH], count),
     )
     near, far = (_rows(energy, first, rows) for rows in np.arange(2 * count).reshape(2, count))
-    if first.cancelled:
-        return near
     far = replace(far, iterations=np.maximum(near.iterations, far.iterations))
+    if first.cancelled:
+        return replace(near, iterations=far.iterations)
     left = np.maximum(most - far.iterations, 1)
     far = yield from _finished(energy, far, np.arange(count), options, left, callback)
     # Only a body that is at rest is next to a minimum.
