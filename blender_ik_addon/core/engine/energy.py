@@ -52,7 +52,7 @@ ROUNDING_OFF: Final = 1e-6
 """Least δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
 MET: Final = 10.0 * ROUNDING_OFF
 """z of a level that is as good as met [1]; less than that of any soft task."""
-ENOUGH: Final = 100.0
+ENOUGH: Final = 10.0
 """Strength of a level that is met, by 1, its force and those of the levels below [1], which it withstands:
 with all of σ, 1e16 times as stiff as the posture, rounding would decide what the level leaves free."""
 IDLE: Final = 1e-3

@@ -132,10 +132,10 @@ class Follower:
         new._set_apart(self._apart)
         if new._goal.shape == self._goal.shape:
             new._goal = self._goal
-            if self._destination is not None and not np.array_equal(self._values, self._goal):
-                # Without it a body on its way would wait for a new solve at every step.
-                end = self._system.mechanism.values(self._destination[None])
-                new._destination = new._system.mechanism.with_values(pose, end[0])
+            if self._destination is not None:
+                # Else every step would need a new solve; what is met there is met among moved bones, too.
+                end = new._lowered(new._energy(), self._system.mechanism.values(self._destination[None]))
+                new._destination = new._system.mechanism.with_values(pose, end.values[0])
         return new
 
     @one_thread

@@ -85,7 +85,9 @@ class _Extrapolation:
         square = np.square(away[-1]).sum(axis=1)
         longest = FURTHER * np.sqrt(self._near(square) / (self._end - self._begin))
         more *= np.minimum(1.0, longest / np.maximum(np.linalg.norm(more, axis=1), SAME_PLACE))[:, None]
-        return (got[-1] - more).reshape(taken.shape)
+        # What rests, as scales do, differs by rounding from solve to solve, which multiples would raise.
+        next_one = np.where(np.abs(away[-1]) <= SAME_PLACE, got[-1], got[-1] - more)
+        return next_one.reshape(taken.shape)
 
     def _near(self, values: FloatArray) -> FloatArray:
         """Sums of values (F, ...) over the frames near each one."""
