@@ -9,7 +9,8 @@ A point is in contact in a run of frames in which it is slower than `fast` and l
 slower than `slow` and lower than `near` in some of them: one pair of thresholds for the whole run, a stricter
 one that it must meet once, so that no noise at a threshold divides a contact. Speeds are taken over a span of
 time, not from frame to frame, and all lengths are parts of the length of a leg: neither the frame rate nor
-the unit of a file matters.
+the unit of a file matters. Where feet in the air are slower than those of people at full speed, as in a clip
+that is played too slowly, `fast` is lower in proportion: else a foot that is set down would be in contact.
 
 Heights are above the floor where the body is at the time: a low quantile over a second of the heights of the
 same points of both feet, so that slopes, drift and a frame that is no motion do no harm. Heights of hands are
@@ -68,6 +69,8 @@ class ContactOptions:
     """Speed [leg lengths/s] below which a contact may begin."""
     fast: float = 0.6
     """Speed [leg lengths/s] up to which it goes on."""
+    swing: float = 2.25
+    """Speed of feet in the air [leg lengths/s] below which `fast` is lower in proportion."""
     near: float = 0.06
     """Height above the floor [leg lengths] below which a contact may begin."""
     far: float = 0.07
@@ -80,7 +83,7 @@ class ContactOptions:
     """Over which the height of the floor is taken [s]."""
 
     def __post_init__(self) -> None:
-        for name in ("slow", "near", "shortest", "speed_window", "floor_window"):
+        for name in ("slow", "swing", "near", "shortest", "speed_window", "floor_window"):
             check_number(f"ContactOptions.{name}", getattr(self, name), 0.0, above=True)
         for least, most in (("slow", "fast"), ("near", "far")):
             check_number(f"ContactOptions.{most}", getattr(self, most), 0.0, above=True)
@@ -240,12 +243,16 @@ def find_contacts(
     upward = upward / np.linalg.norm(upward)
     heights = [track.planted @ upward / length for track in tracks]
     floors = _floors(tracks, heights, seconds, options)
+    speeds = [_speeds(track.planted, seconds, options.speed_window) / length for track in tracks]
+    aboves = [
+        height - floor if track.on_floor else np.zeros_like(height)
+        for track, height, floor in zip(tracks, heights, floors, strict=True)
+    ]
+    fast = options.fast * _pace(speeds, aboves, options)
     found: list[BoolArray] = []
-    for track, height, floor in zip(tracks, heights, floors, strict=True):
-        speed = _speeds(track.planted, seconds, options.speed_window) / length
-        above = height - floor if track.on_floor else np.zeros_like(height)
-        begins = (speed < options.slow) & (above < options.near)
-        lasts = (speed < options.fast) & (above < options.far)
+    for track, speed, above in zip(tracks, speeds, aboves, strict=True):
+        begins = (speed < min(options.slow, fast)) & (above < options.near)
+        lasts = (speed < fast) & (above < options.far)
         columns = [
             _runs(begins[:, point], lasts[:, point], above[:, point] < options.far, seconds, options)
             for point in range(len(track.points))
@@ -316,6 +323,19 @@ def _floors(
         )
         for track in tracks
     ]
+
+
+def _pace(speeds: Sequence[FloatArray], aboves: Sequence[FloatArray], options: ContactOptions) -> float:
+    """Speed of feet in the air by that of people at full speed [1]: at most 1, as where none takes a step."""
+    steps = [
+        speed[start:stop].max(axis=1)
+        for speed, above in zip(speeds, aboves, strict=True)
+        for start, stop in spans((above > options.far).any(axis=1))
+        if start > 0 and stop < len(above)  # from the floor to the floor
+    ]
+    swung = np.concatenate([np.zeros(0), *steps])
+    # The mean over their way, not over time: feet are also held in the air, or lifted a little.
+    return min(1.0, float(swung @ swung / swung.sum()) / options.swing) if swung.any() else 1.0
 
 
 def _runs(

@@ -69,6 +69,38 @@ def test_contacts_are_those_of_the_steps_at_any_frame_rate_and_in_any_unit(fps: 
             assert_allclose(span, true, atol=1.0 + 0.06 * fps)  # at borders feet hardly move
 
 
+@pytest.mark.parametrize("slower", [3.0, 6.0, 12.0])
+def test_feet_in_the_air_are_in_no_contact_where_a_motion_is_played_slowly(slower: float) -> None:
+    times = np.arange(0.0, 3.9, 1 / 60)
+    tracks, truth = both(times)
+    for on, planted in zip(find_contacts(tracks, slower * times, LEG), truth, strict=True):
+        toes, steps = spans(on[:, 1]), spans(planted[:, 1])
+        assert len(toes) == len(steps)
+        for span, true in zip(toes, steps, strict=True):
+            assert_allclose(span, true, atol=1.0 + 0.06 * 60)
+
+
+def test_feet_that_slide_in_slow_steps_are_in_contact_all_the_same() -> None:
+    times = np.arange(0.0, 16.0, 1 / 30)
+    tracks, truth = both(times / 4.0)
+    sliding = [moved(track, times[:, None] * [0.0, 0.2 * LEG, 0.0]) for track in tracks]
+    for on, planted in zip(find_contacts(sliding, times, LEG), truth, strict=True):
+        assert len(spans(on[:, 1])) == len(spans(planted[:, 1]))
+
+
+@pytest.mark.parametrize("throughout", [True, False])
+def test_a_foot_that_is_held_in_the_air_does_not_make_another_one_leave_the_floor(throughout: bool) -> None:
+    times = np.arange(0.0, 8.0, 1 / 30)
+    turns = np.broadcast_to(np.eye(3), (len(times), 3, 3))
+    swaying = 0.02 * np.sin(9.0 * times)[:, None] * [1.0, 0.0, 0.0]
+    part = np.clip(np.minimum(times - 1.0, 7.0 - times) / 0.3, throughout, 1.0)
+    raised = swaying + (part**2 * (3.0 - 2.0 * part))[:, None] * [0.0, 0.0, 0.4]
+    tracks = [Track("foot", places, turns, np.zeros((1, 3))) for places in (swaying, raised)]
+    stands, lifts = find_contacts(tracks, times, LEG)
+    assert stands.all()
+    assert len(spans(lifts[:, 0])) == (0 if throughout else 2)
+
+
 def test_feet_that_slide_and_shake_are_in_contact_all_the_same(rng: np.random.Generator) -> None:
     times = np.arange(0.0, 3.9, 1 / 60)
     tracks, truth = both(times)
