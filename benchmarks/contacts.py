@@ -28,6 +28,11 @@ FRAMES: Final = 300  # Frames of a clip that are corrected, from the first on
 FASTEST: Final = 60.0  # Most frames a second of what is corrected; of faster clips every so-manieth is taken
 DRIFT: Final = 0.15  # Speed of the drift that is added [m/s]
 RATES: Final = (15.0, 30.0, 60.0, 120.0)  # Frames a second at which contacts are found
+PLAYED: Final = (
+    1.0,
+    0.4,
+    0.2,
+)  # By how many times their speed clips are played: 60 and 120 frames a second at 24
 
 TRUTH: Final[dict[str, dict[str, list[list[int]]]]] = stored("contacts")
 """Clip -> side -> first frame and the one behind the last in which a part of the foot is planted, by eye."""
@@ -63,10 +68,11 @@ def found_in(clip: Clip, character: Character, options: ContactOptions | None = 
 class Score:
     """How the contacts that are found compare with those marked by eye, in frames of a clip."""
 
-    def __init__(self, name: str, clip: Clip, character: Character, rate: float) -> None:
+    def __init__(self, name: str, clip: Clip, character: Character, rate: float, played: float = 1.0) -> None:
         step = max(1, round(1.0 / (rate * clip.frame_time)))
         self.name, self.rate = name, 1.0 / (step * clip.frame_time)
         some = thinned(clip, step)
+        some = replace(some, frame_time=some.frame_time / played)
         names = [track.name for track in tracks_of(some, character)]
         on = dict(zip(names, found_in(some, character), strict=True))
         self.both = self.found = self.true = self.frames = 0
@@ -96,10 +102,11 @@ class Score:
 
 
 class Scores:
-    """All clips at one frame rate, or at their own where that is lower."""
+    """All clips at one frame rate, or at their own where that is lower, played at one speed."""
 
-    def __init__(self, rate: float, rows: Sequence[Score]) -> None:
-        self.rate = rate
+    def __init__(self, marked: Sequence[tuple[str, Clip, Character]], rate: float, played: float) -> None:
+        self.rate, self.played = rate, played
+        rows = [Score(*own, rate=rate, played=played) for own in marked]
         both, found, true = (sum(getattr(row, name) for row in rows) for name in ("both", "found", "true"))
         self.precision, self.recall, self.count = both / found, both / true, len(rows)
 
@@ -174,12 +181,13 @@ def main() -> int:
             clips.append((path.stem, *read))
     marked = [own for own in clips if own[0] in TRUTH]
     scores = [Score(*own, rate=1.0 / own[1].frame_time) for own in marked]
-    rates = [Scores(rate, [Score(*own, rate=rate) for own in marked]) for rate in RATES] if marked else []
+    rates = [Scores(marked, rate, 1.0) for rate in RATES] if marked else []
+    speeds = [Scores(marked, max(RATES), played) for played in PLAYED] if marked else []
     words = "{row.name}, drift {row.drift}: {row.speed:mm .0f} to {row.speed_after:mm .3f} mm/s"
     rows = measured(rows_of(clips), words)
     found: dict[str, Any] = {
         "raw": [row for row in rows if not row.drift],
         "drifted": [row for row in rows if row.drift],
     }
-    publish(options, "contacts", globals(), rows=rows, scores=scores, rates=rates, **found)
+    publish(options, "contacts", globals(), rows=rows, scores=scores, rates=rates, speeds=speeds, **found)
     return 0
