@@ -234,6 +234,22 @@ def test_settings_count_as_movement(name: str, value: Any, solves: Counts, armat
     assert len(solves) == 1
 
 
+def test_lengths_and_planes_count_as_movement(armature: Any):
+    """What a task has besides its target: the problem of the update before is no good then."""
+    entry, goal = armature.poise.effectors[0], target(armature)
+    entry.kind = 'DISTANCE'
+    for distance in (0.2, 0.3):
+        entry.distance = distance
+        update_with(armature)
+        assert miss(armature) == pytest.approx(distance, abs=HALF_MILLIMETRE)
+    entry.kind = 'PLANE'
+    for angle in (0.2, 0.4):
+        goal.rotation_euler.x = angle
+        update_with(armature)
+        tip = goal.matrix_world.inverted() @ evaluated(armature).pose.bones["bone.003"].head
+        assert abs(tip.z - entry.height) < HALF_MILLIMETRE
+
+
 def test_limits_and_locks_count_as_movement(solves: Counts, armature: Any):
     for bone in armature.pose.bones:
         bone.rotation_mode = 'XYZ'

@@ -330,7 +330,6 @@ class _Update:
                 body.state = State.AT_REST  # methods of the papers take no steps, they solve
             if action is Action.RETURN and found.final:
                 self._restore()
-            self._left()
             return report
         return None
 
@@ -472,7 +471,8 @@ class _Update:
         else:
             found = tracked.step(settles=action is Action.SETTLE)
         write_pose(armature_object, rig.armature, found.pose, tracked.joints)
-        body.tracked = replace(tracked, sums=pose_sums(raw_channels(armature_object)))
+        self._left()
+        body.tracked = replace(tracked, sums=self.sums)
         report = solved_report(
             armature_object, rig, plan, frames, found.errors, found.status, found.iterations, measured
         )

@@ -120,8 +120,6 @@ def same_but_for_aim(one: Task, other: Task) -> bool:
         pairs = zip_longest(one.alternatives, other.alternatives)
         if not all(same_but_for_aim(*pair) for pair in pairs):
             return False
-    return all(
-        same(getattr(one, field.name), getattr(other, field.name))
-        for field in fields(one)
-        if field.name != one.target_field
-    )
+    own, others, aim = vars(one), vars(other), one.target_field
+    names = (field.name for field in fields(one))
+    return all(same(own[name], others[name]) for name in names if name != aim)

@@ -28,7 +28,7 @@ import numpy as np
 from bpy.types import Depsgraph, Object
 
 from ...core import Pose, SolverOptions
-from ...core.arrays import FloatArray
+from ...core.arrays import FloatArray, alike
 from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
 from ..animation.fcurves import is_moved, rotation_channel
 from ..armature.armature import Armature, world_from_armature
@@ -201,7 +201,7 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
     matrix, scale = world_from_armature(armature_object.evaluated_get(depsgraph))
     influences, lengths = read_amounts(armature_object, effectors, depsgraph)
     entries = settings_of(armature_object).effectors
-    own: list[float] = []
+    own: list[bytes] = []
     others: list[Effector] = []
     for effector in (e for e in effectors if not e.follows):
         entry: Any = entries[effector.index]
@@ -213,8 +213,8 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
             and effector.sole is None  # where it is rolled to hangs on floors as well
         ):
             target = entry.target
-            own += [*np.array(target.matrix_basis).flat, *np.array(target.matrix_parent_inverse).flat]
-            own.append(float(target.parent is None))
+            place = target.matrix_basis, target.matrix_parent_inverse, target.parent is None
+            own += (np.array(each, dtype=np.float64).tobytes() for each in place)
         else:
             others.append(effector)
     targets = world_from_targets(armature_object, others, depsgraph)
@@ -222,7 +222,8 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
     options = solver_options(armature_object, scale)
     options = replace(options, smoothness=SolverOptions.smoothness, pop_angle=SolverOptions.pop_angle)
     text = repr((_nameless(armature_object, effectors), options, settings_of(armature_object).move_root))
-    return digest(text, *(array.tobytes() for array in (matrix, influences, lengths, targets, np.array(own))))
+    read = (array.tobytes() for array in (matrix, influences, lengths, targets))
+    return digest(text, *read, b"".join(own))
 
 
 def _nameless(armature_object: Object, effectors: Iterable[Effector]) -> list[Effector]:
@@ -230,9 +231,9 @@ def _nameless(armature_object: Object, effectors: Iterable[Effector]) -> list[Ef
     bones: Any = armature_object.data
     number = {name: str(number) for number, name in enumerate(bones.bones.keys())}
     named = ("bone", "toe_bone", *FURTHER_BONES)
-    return [
-        replace(
-            e,
+    found = [alike(effector) for effector in effectors]
+    for e in found:
+        vars(e).update(
             name="",
             target="",
             target_bone="",
@@ -240,8 +241,7 @@ def _nameless(armature_object: Object, effectors: Iterable[Effector]) -> list[Ef
             stored=tuple((number.get(bone, bone), *place) for bone, *place in e.stored),
             **{key: number.get(name := getattr(e, key), name) for key in named},
         )
-        for e in effectors
-    ]
+    return found
 
 
 def parts_of_bones(armature_object: Object, rig: "Rig", channels: RawChannels) -> Iterator[bytes | str]:

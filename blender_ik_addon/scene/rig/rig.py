@@ -135,6 +135,8 @@ class Rig:
 
     def from_origin(self, frames: FrameData, origin: Origin) -> FrameData:
         """Return data of one frame in which influences below 1 begin elsewhere than in its pose."""
+        if (frames.influences == 1.0).all() and not any(own.kind == 'STAY' for own in self.effectors):
+            return frames  # nothing asks where they begin
         return replace(frames, origin=origin.pose(self.armature, frames.pose[0])[None])
 
     def read_raw(self, armature_object: Object, depsgraph: Depsgraph, entries: Any = None) -> RawFrame:
