@@ -121,6 +121,11 @@ class FrameData:
         """The world's axes in armature space, (F, 3, 3)."""
         return np.swapaxes(orientations(self.world_from_armature), -1, -2)
 
+    @cached_property
+    def target_rotations(self) -> FloatArray:
+        """Rotations of targets in the world, as by `orientations`, (F, T, 3, 3)."""
+        return orientations(self.world_from_target)
+
     def bone(self, name: str) -> FloatArray:
         """Matrices of a bone, (F, 4, 4)."""
         return self.world_from_joint[:, self.skeleton.index(name)]
@@ -133,7 +138,11 @@ class FrameData:
 
     def to_armature(self, places: FloatArray) -> FloatArray:
         """Places (F, 3) [m] of the world in armature space."""
-        return points_of(np.linalg.inv(self.world_from_armature).astype(np.float64), places)
+        return points_of(self._armature_from_world, places)
+
+    @cached_property
+    def _armature_from_world(self) -> FloatArray:
+        return np.linalg.inv(self.world_from_armature).astype(np.float64)
 
 
 def orientations(matrices: FloatArray) -> FloatArray:

@@ -282,8 +282,8 @@ class Goal(ABC):
     effector: Effector
     frames: FrameData
     """What it is found from."""
-    targets: FloatArray
-    """world_from_target, (F, k, 4, 4) [m]; k is 1 but for ONE_OF."""
+    rows: slice
+    """Which targets of `frames` are its own, k; one, but for ONE_OF and feet with toes."""
     part: FloatArray
     """Influence, (F, 1) [1]."""
     length: FloatArray
@@ -349,6 +349,16 @@ class Goal(ABC):
         return position, rotation
 
     @property
+    def targets(self) -> FloatArray:
+        """world_from_target, (F, k, 4, 4) [m]."""
+        return self.frames.world_from_target[:, self.rows]
+
+    @property
+    def rotations(self) -> FloatArray:
+        """Their rotations in the world, (F, k, 3, 3)."""
+        return self.frames.target_rotations[:, self.rows]
+
+    @property
     def whole(self) -> bool:
         """Whether the effector takes part fully in all frames."""
         return bool((self.part == 1.0).all())
@@ -405,10 +415,10 @@ class Both(Goal):
     """How the toes of a foot that rolls should be turned, (F, 3, 3); only where it has any."""
 
     def __post_init__(self) -> None:
-        effector, target = self.effector, self.targets[:, 0]
-        self.place = target[:, :3, 3]
+        effector = self.effector
+        self.place = self.targets[:, 0, :3, 3]
         if self.orientation:
-            self.rotation = orientations(target)
+            self.rotation = self.rotations[:, 0]
             if np.isnan(self.rotation).any():
                 raise IKError(
                     Message(
@@ -424,7 +434,7 @@ class Both(Goal):
                     )
                 )
         if effector.toe_bone:
-            self.toe = orientations(self.targets[:, 1])
+            self.toe = self.rotations[:, 1]
         if not self.whole:
             start = self.frames.start
             self.place = mixed(self.point(start), self.place, self.part)
@@ -691,6 +701,8 @@ class Pole(_Towards):
 
 def _child_at_tail(armature_object: Any, middle: Any) -> Any:
     """Return the child that goes on from a bone: on the way to another effector, or else the nearest one."""
+    if len(middle.children) < 2:
+        return next(iter(middle.children), None)
     ways: set[str] = set()
     for entry in armature_object.poise.effectors:
         bone = armature_object.data.bones.get(entry.bone) if entry.enabled else None
@@ -700,7 +712,7 @@ def _child_at_tail(armature_object: Any, middle: Any) -> Any:
     def far(child: Any) -> tuple[bool, float]:
         return child.name not in ways, (child.head_local - middle.tail_local).length
 
-    return min(middle.children, key=far, default=None)
+    return min(middle.children, key=far)
 
 
 class Plane(Goal):
@@ -1066,7 +1078,7 @@ class Choice(Goal):
             KINDS[effector.choice](
                 replace(effector, kind=effector.choice, target=name, others=()),
                 self.frames,
-                self.targets[:, [row]],
+                slice(self.rows.start + row, self.rows.start + row + 1),
                 self.part,
                 self.length,
             )
@@ -1150,9 +1162,9 @@ def make_goals(effectors: Sequence[Effector], frames: FrameData) -> list[Goal]:
     goals: list[Goal] = []
     row = 0
     for number, effector in enumerate(effectors):
-        targets = frames.world_from_target[:, row : (row := row + len(effector.targets))]
+        rows = slice(row, row := row + len(effector.targets))
         part, length = frames.influences[:, number, None], frames.lengths[:, number]
-        goals.append(effector.goal(effector, frames, targets, part, length))
+        goals.append(effector.goal(effector, frames, rows, part, length))
     for goal in goals:
         if isinstance(goal, OverSupport) and not goal.effector.target:
             places = [_support(goals[number]) for number in supports(goal.effector, effectors)]
