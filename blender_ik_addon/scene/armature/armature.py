@@ -230,13 +230,13 @@ def world_from_armature(armature_object_evaluated: Object) -> tuple[FloatArray, 
             name=name,
             found=found,
         )
-    gram = linear.T @ linear / np.square(lengths).mean()
+    gram, volume = linear.T @ linear / np.square(lengths).mean(), float(np.linalg.det(linear))
     fault = ""
     if np.ptp(lengths) > SCALE_TOLERANCE * lengths.mean():
         fault = Message("has the uneven scale {found} in the world", found=found)
     elif np.abs(gram - np.diag(np.diag(gram))).max() > SCALE_TOLERANCE:
         fault = Message("is sheared in the world, with the scale {found}", found=found)
-    elif np.linalg.det(linear) < 0.0:
+    elif volume < 0.0:
         fault = Message("is mirrored in the world (negative scale, its size is {found})", found=found)
     if fault:
         raise IKError(
@@ -245,7 +245,7 @@ def world_from_armature(armature_object_evaluated: Object) -> tuple[FloatArray, 
             name=name,
             fault=fault,
         )
-    return matrix, float(np.cbrt(np.linalg.det(linear)))
+    return matrix, float(np.cbrt(volume))
 
 
 # Driven bones

@@ -16,7 +16,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any, Final
 from zlib import crc32
 
@@ -364,24 +364,23 @@ def write_pose(armature_object: Object, armature: Armature, pose: Pose, joints: 
         )
     chosen = [skeleton.index(joint) for joint in joints]
     pose_bones, order = _unchanged(armature_object, armature)
-    for joint in chosen:
-        _assign(pose_bones[order[joint]].location, pose.channels[joint, :3], armature.written[joint, :3])
-    turned = [joint for joint in chosen if armature.written[joint, 3:].any()]
-    present = [
-        getattr(pose_bones[order[joint]], rotation_channel(armature.rotation_modes[joint])[0])
-        for joint in turned
-    ]
+    written = dict(zip(chosen, armature.written[chosen].tolist(), strict=True))
+    bones = {joint: pose_bones[row] for joint, row in zip(chosen, order[chosen].tolist(), strict=True)}
+    for joint, place in zip(chosen, pose.channels[chosen, :3].tolist(), strict=True):
+        _assign(bones[joint].location, place, written[joint][:3])
+    turned = [joint for joint in chosen if any(written[joint][3:])]
+    present = [getattr(bones[joint], rotation_channel(armature.rotation_modes[joint])[0]) for joint in turned]
     wanted = _rotations(armature, turned, pose.channels[None], [np.array(values) for values in present])
     for joint, values, frames in zip(turned, present, wanted, strict=True):
-        _assign(values, frames[0], armature.written[joint, -len(values) :])
+        _assign(values, frames[0].tolist(), written[joint][-len(values) :])
 
 
-def _assign(values: Any, wanted: FloatArray, mask: BoolArray) -> None:
-    if mask.all():
-        values[:] = wanted.tolist()  # at once: Blender takes note of each change
+def _assign(values: Any, wanted: Sequence[float], mask: Sequence[bool]) -> None:
+    if all(mask):
+        values[:] = wanted  # at once: Blender takes note of each change
         return
-    for index in np.flatnonzero(mask).tolist():
-        values[index] = float(wanted[index])
+    for index, number in compress(enumerate(wanted), mask):
+        values[index] = number
 
 
 def rotation_values(armature_object: Object, armature: Armature) -> dict[str, FloatArray]:

@@ -9,6 +9,7 @@ effector and says what to do.
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
+from math import isfinite
 from typing import Any, Final, cast
 
 import bpy
@@ -75,7 +76,8 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
     state = present_state(armature_object, entry)
     check_bone(armature_object, entry)
     for field in FINITE:
-        if not np.isfinite(getattr(entry, field)).all():
+        value: Any = getattr(entry, field)
+        if not all(map(isfinite, (value,) if isinstance(value, float) else value)):
             name = Message(entry.bl_rna.properties[field].name)
             remedy = Message("set it in the sidebar, tab Poise")
             if field == "pin_matrix":
