@@ -352,6 +352,37 @@ def test_live_looks_on_until_bones_have_answered_to_a_tool_that_is_held_still(ri
     assert pauses[-1] == live.TOOL_PAUSE and live.STEP_PAUSE in pauses
 
 
+@pytest.mark.parametrize("by", [(0.03, -0.02, 0.03), (0.05, 0.01, 0.05)])
+def test_a_head_stays_upright_while_the_body_settles_under_it_and_solve_agrees(
+    rig: Any, tool: list[bool], by: tuple[float, float, float]
+):
+    """The head's parent turns with the torso. Heads nodded by 15 degrees on the way, and Solve by 5."""
+    posing.setup_character(rig)
+    posing.switch_live(rig, True)
+    bpy.context.view_layer.update()
+
+    def head() -> Any:
+        return (rig.matrix_world @ rig.pose.bones["head"].matrix).to_quaternion()
+
+    upright, nods = head(), list[float]()
+    tool.append(True)
+    for _ in range(10):
+        moved(rig, "hand.L", by)
+        bpy.context.view_layer.update()
+        for _ in range(3):
+            live.poll()
+            nods.append(upright.rotation_difference(head()).angle)
+    tool.clear()
+    while live.poll() is not None:
+        nods.append(upright.rotation_difference(head()).angle)
+    rests = head()
+    report = posing.solve_pose(rig)
+    assert not report.reached  # the hand is out of reach
+    assert max(nods) < radians(8.0) and upright.rotation_difference(rests).angle < radians(0.5)
+    assert rests.rotation_difference(head()).angle < radians(1.0)
+    assert not any("constraints keep moving" in effector.why for effector in report.effectors)
+
+
 def test_a_head_that_is_held_by_the_torso_is_solved_so(rig: Any):
     """MCH-ROT-head copies the rotation of the torso, MCH-ROT-neck half of it."""
     posing.setup_character(rig)

@@ -10,6 +10,7 @@ import pytest
 
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.live.driven_bones import _Extrapolation
 
 from . import builders
 from .actions import channelbag_of
@@ -216,3 +217,14 @@ def test_constraints_are_not_cleared_where_only_locations_are_baked():
     with pytest.raises(IKError, match="choose both Channels"):
         posing.bake(armature, FRAMES, clear_constraints=True, channels='ROTATION')
     assert constraints_of(armature)["bone.002"] and armature.animation_data is None
+
+
+def test_scales_that_differ_by_rounding_from_solve_to_solve_are_taken_as_they_are():
+    """Steps of a thousandth made of them were uneven scales, under which no bone can turn."""
+    rng, extrapolation = np.random.default_rng(2), _Extrapolation()
+    place = np.array([0.0, 0.0, 0.0, 0.1, 0.2, 0.3, 1.0, 1.0, 1.0])
+    for _ in range(4):
+        taken, found = place + 1e-7 * rng.normal(size=(2, 1, 1, 9))
+        found[..., 3:6] += 1e-3  # by as much each time: what differs from solve to solve is rounding alone
+        following = extrapolation.next(taken, found)
+        np.testing.assert_allclose(following[..., 6:], 1.0, atol=1e-6)
