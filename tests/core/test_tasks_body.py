@@ -98,8 +98,8 @@ def test_a_pole_has_less_to_say_where_sides_mean_little_and_nothing_turns_about(
         system = assemble(Problem(ARM, (pole(np.array([0.0, 2.0, 0.0]) + away),)), pose[None])
         posed = system.place(system.mechanism.values(pose[None]))
         assert abs(system.residual(posed)).max() <= np.pi
-        assert abs(system.jacobian(posed)).max() < 2e3 * angle
-        assert abs(system.curvature(posed, np.ones((1, 1)))).max() < 2e3
+        assert abs(system.jacobian(posed)).max() < 8e3 * angle
+        assert abs(system.curvature(posed, np.ones((1, 1)))).max() < 8e3
 
 
 def test_hands_keep_their_distance_wherever_one_of_them_goes() -> None:

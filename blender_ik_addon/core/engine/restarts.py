@@ -38,7 +38,7 @@ LOWER: Final = 1e-3
 the energy to be taken: less is no better pose."""
 COMPARED: Final = 5
 """Iterations after which starts are compared, three times: the lower half goes on twice, then the lowest is
-taken."""
+taken. In as many a body that is next to a minimum comes to rest."""
 AT_ONCE: Final = 256
 """Independent poses in one batch: their matrices take tens of megabytes."""
 
@@ -148,18 +148,15 @@ def _lowest_about(
     count, most = len(values), options.max_iterations
     both = energy.select(np.tile(np.arange(count), 2))
     both = both.pulling(np.concatenate([energy.strengths, energy.softened().strengths]))
-    # One step tells whether the body is next to a minimum.
-    first = yield from _minimum(
-        both,
-        np.concatenate([values, energy.off_limits(values)]),
-        options,
-        np.repeat([1, most], count),
-        callback,
-        precision=np.repeat([options.step_tolerance, ROUGH], count),
-    )
+    starts = np.concatenate([values, energy.off_limits(values)])
+    most_of_each = np.repeat([1, most], count)
+    first = yield from _minimum(both, starts, options, most_of_each, callback, precision=ROUGH)
     near, far = (_rows(energy, first, rows) for rows in np.arange(2 * count).reshape(2, count))
+    # A body that one step takes away is not next to a minimum.
+    close = np.flatnonzero(np.abs(near.values - values).max(axis=1, initial=0.0) <= ROUGH)
+    near = yield from _finished(energy, near, close, options, min(COMPARED, most), callback)
     far = replace(far, iterations=np.maximum(near.iterations, far.iterations))
-    if first.cancelled:
+    if near.cancelled:
         return replace(near, iterations=far.iterations)
     left = np.maximum(most - far.iterations, 1)
     far = yield from _finished(energy, far, np.arange(count), options, left, callback)

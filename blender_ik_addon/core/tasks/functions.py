@@ -188,7 +188,7 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
 
 # Poles
 
-STRAIGHT: Final = 0.1
+STRAIGHT: Final = 0.05
 """ε, sine of the angle to the axis below which a direction says less and less of the side of the axis [1]."""
 
 NOWHERE: Final = 1e-9
