@@ -3,9 +3,10 @@
 
 The energy has local minima: a knee that is asked to bend backwards is stuck at its limit although the leg,
 turned half round, would reach. From where the body is two descents start: one at full strengths to the
-minimum next to the body, and one with soft strengths first, which passes small minima. The second starts off
-the limits: a leg that stands straight on the limit of its knee would stay straight, and the body fold over
-it. A solved pose is a minimum, so solving it again leaves it where it is. Where targets are missed, random
+minimum next to the body, which ends if its first step takes the body away, and one with soft strengths first,
+which passes small minima. The second starts off the limits: a leg that stands straight on the limit of its
+knee would stay straight, and the body fold over it. A solved pose is a minimum, so solving it again leaves it
+where it is. Where targets are missed, random
 starts follow: channels that move a missed task, or a task that shares channels with it, are spread over their
 limits, others stay. These descend roughly, every other one at soft strengths and the rest at full ones: soft
 strengths pass small minima, full ones meet targets far from the preferred pose, which soft ones would rather

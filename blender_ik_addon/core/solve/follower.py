@@ -133,7 +133,7 @@ class Follower:
         if new._goal.shape == self._goal.shape:
             new._goal = self._goal
             if self._destination is not None:
-                # Else every step would need a new solve; what is met there is met among moved bones, too.
+                # Where fixed bones have moved it is lowered again: a new solve at every step would be slow.
                 end = new._lowered(new._energy(), self._system.mechanism.values(self._destination[None]))
                 new._destination = new._system.mechanism.with_values(pose, end.values[0])
         return new
