@@ -360,7 +360,8 @@ def test_clamped_residuals_balance_as_they_were_clamped():
 
 @each_method
 def test_what_was_stopped_says_so(method: str):
-    solution = solved(chain(3), reach("joint.2", [1, 3, 1]), method=method, max_iterations=1)
+    few: dict[str, Any] = {"max_iterations": 1, "restarts": 0}
+    solution = solved(chain(3), reach("joint.2", [0.5, 1, 0.5]), method=method, **few)
     answer = why(solution)
     assert solution.status is Status.MAX_ITERATIONS and answer.reason is Reason.NOT_CONVERGED
     assert "not converged" in solution.message

@@ -38,8 +38,8 @@ from ..model.mechanism import PosedMechanism
 from .coupling import Band, BandFactors, Coupling, Part
 from .energy import MET, Energy, Model, State, least_diagonal
 
-DAMPING: Final = (1e-3, 1e-9)
-"""μ at the start and least [1]."""
+DAMPING: Final = (100.0, 1e-6)
+"""μ at the start of a descent that may have far to go, and the least, with which others start [1]."""
 SHRINK: Final = 0.1
 """Least factor of μ after a step [1]."""
 GROW: Final = 3.0
@@ -111,6 +111,7 @@ class Descent(Iterator[None]):
         max_iterations: int | IntArray,
         max_angle: float,
         decrease_tolerance: float = 0.0,
+        far: bool | BoolArray = False,
         rough: bool = False,
         coupling: Coupling | None = None,
         callback: Callable[[int, FloatArray], bool] | None = None,
@@ -124,6 +125,7 @@ class Descent(Iterator[None]):
             max_iterations: Most iterations of a group, or of each, (G,).
             max_angle: Largest change of an angle in an iteration [rad].
             decrease_tolerance: Decrease of a group's energy [1] at which it is at rest too.
+            far: Whether the minimum of the groups, or of each, (G,), may be far from the start.
             rough: Whether second derivatives of residuals are left out of Hessians that bend down, and steps
                 are corrected once only: cheaper, as good far from minima, and no way off saddles.
             coupling: What ties the N frames of a motion together, G = 1; None: every frame is a group, G = N.
@@ -134,7 +136,7 @@ class Descent(Iterator[None]):
         self.max_angle, self.rough = max_angle, rough
         self._whole, self._coupling, self._callback = energy, coupling, callback
         self._values: FloatArray = np.minimum(np.maximum(values, energy.lower), energy.upper)
-        self._damping: FloatArray = np.full(count, DAMPING[0])
+        self._damping: FloatArray = np.full(count, np.where(far, *DAMPING))
         self._held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
         self._precision = np.broadcast_to(step_tolerance, groups)
         self._most, self._least = np.broadcast_to(max_iterations, groups), decrease_tolerance
@@ -377,7 +379,7 @@ class _Step:
             except np.linalg.LinAlgError:
                 # Terms over time hold up what bends down in one frame, but not here.
                 self._straighten()
-                damping = np.maximum(damping * GROW, DAMPING[0])
+                damping = np.maximum(damping * GROW, FLAT)
         product = linear.times(change, np.arange(len(change)))
         slope = self._gradient + product
         stays = held & _pressed(slope, change, high)
@@ -427,6 +429,9 @@ class _Step:
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)
         old = descent.by_group(damping)
         new = np.maximum(old * factor, DAMPING[1])
+        # With so much damping a step that was cut off would have been as short.
+        cut = short[:, None]
+        new = np.where(cut < 1.0, np.maximum(new, old + bent_up * (1.0 / cut - 1.0)), new)
         if not taken.all():
             # A frame that hardly moves is off by what its neighbours do.
             moves = descent.by_group(np.abs(change).max(axis=1)) > FINE

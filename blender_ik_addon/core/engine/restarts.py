@@ -100,6 +100,7 @@ def _restarted(
         step_tolerance=ROUGH,
         max_iterations=min(COMPARED, most),
         max_angle=options.max_angle,
+        far=True,
         rough=True,
     )
     yield descent
@@ -151,7 +152,8 @@ def _lowest_about(
     both = both.pulling(np.concatenate([energy.strengths, energy.softened().strengths]))
     starts = np.concatenate([values, energy.off_limits(values)])
     most_of_each = np.repeat([1, most], count)
-    first = yield from _minimum(both, starts, options, most_of_each, callback, precision=ROUGH)
+    second = np.repeat([False, True], count)
+    first = yield from _minimum(both, starts, options, most_of_each, callback, precision=ROUGH, far=second)
     near, far = (_rows(energy, first, rows) for rows in np.arange(2 * count).reshape(2, count))
     # A body that one step takes away is not next to a minimum.
     close = np.flatnonzero(np.abs(near.values - values).max(axis=1, initial=0.0) <= ROUGH)
@@ -177,7 +179,7 @@ def _lowest_about(
     while len(frames) and not found.cancelled:
         soft = energy.select(frames).softened()
         start = soft.off_limits(found.values[frames])
-        rough = yield from _minimum(soft, start, options, most, precision=ROUGH)
+        rough = yield from _minimum(soft, start, options, most, precision=ROUGH, far=True)
         # Mostly it is the minimum at soft strengths that has led here.
         lower = np.flatnonzero(rough.energies < known - _margin(soft, rough))
         frames, known = frames[lower], rough.energies[lower]
@@ -264,6 +266,7 @@ def _minimum(
     callback: Callable[[int, FloatArray], bool] | None = None,
     *,
     precision: float | FloatArray | None = None,
+    far: bool | BoolArray = False,
 ) -> Plan[Minimum]:
     descent = Descent(
         energy,
@@ -271,6 +274,7 @@ def _minimum(
         step_tolerance=options.step_tolerance if precision is None else precision,
         max_iterations=max_iterations,
         max_angle=options.max_angle,
+        far=far,
         callback=callback,
     )
     yield descent
