@@ -16,6 +16,7 @@ each frame.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Final
 
 import numpy as np
@@ -110,6 +111,11 @@ class Coupling:
         first[1:] += accelerations * b * c
         second += accelerations * a * c
         return cls(shares, rates, speeds, accelerations, Band(diagonal, first, second))
+
+    @property
+    def reach(self) -> int:
+        """How many frames τ spans, at most."""
+        return ceil(np.sqrt(self.speeds.max(initial=0.0)))
 
     def loosened(self, forth: FloatArray, back: FloatArray, most: float) -> Coupling:
         """A copy with weaker terms where they would resist by more than a given force.

@@ -4,8 +4,8 @@
 Frames come in groups that are solved together: the frames of a motion, which terms over time tie together, or
 one frame alone. Many frames are worked on at once by operations on arrays, each group with its own
 acceptance. Of a motion mostly a few frames need many iterations, where a limb gets straight or turns about.
-While these have far to go, frames that are nearly where they belong wait, with what they pull at the others;
-for the last of the way all go together.
+While these have far to go, frames that are nearly where they belong wait, unless they are beside them; for
+the last of the way all go together.
 
 An iteration tries one step of each group:
 
@@ -54,7 +54,7 @@ CORRECTIONS: Final = 4
 """Most corrections of a step."""
 FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken whatever the merit says: rounding would decide."""
-NEARLY: Final = 0.03
+NEARLY: Final = 0.3
 """Part of the way of the frame of a motion that has farthest to go [1], below which others wait."""
 ROUGH: Final = 1e-2
 """Largest change of a channel [rad] at which a start for a further search counts as converged."""
@@ -189,7 +189,7 @@ class Descent(Iterator[None]):
         left[self.by_group(outcome.held != self.held).any(axis=(1, 2))] = 1.0
         last = np.clip(farthest, LAST, self.max_angle)
         self._before[groups] = np.where(outcome.taken, last, self._before[groups])
-        rest = (outcome.taken & (left * farthest <= precision)) | (decrease <= self._least)
+        rest = (outcome.taken & (left * farthest <= precision)) | (decrease < self._least)
         rest |= ~outcome.taken & (decrease <= least)
         taken = (outcome.taken & (farthest > np.minimum(precision, LAST))).repeat(self.frames)
         ahead = np.where(
@@ -201,8 +201,6 @@ class Descent(Iterator[None]):
             self._held[moving] = np.where(taken[:, None], outcome.held, self.held)
             self.state = here.replaced(*_some(self.energy, outcome.state, taken))
             self._state = self._state.replaced(moving, self.state)
-            if self._coupling is not None:
-                self._disturb(self._coupling, self.state.away - here.away)
         self._iterations[groups] += 1
         self._history.append(self._state.squares)
         if self._callback is not None:
@@ -215,7 +213,10 @@ class Descent(Iterator[None]):
         # While a few frames of a motion have far to go the others wait, but not for the last of the way.
         near = NEARLY * farthest if farthest > ROUGH else -1.0
         going &= farthest > self._precision
-        self._move(np.flatnonzero((self._ahead > near) & going))
+        # Those that the terms over time would make follow at once go along.
+        reach = self._coupling.reach
+        around = np.convolve(self._ahead > near, np.ones(2 * reach + 1))[reach : reach + len(self._ahead)]
+        self._move(np.flatnonzero((around > 0.5) & going))
 
     def run(self) -> Minimum:
         """Try steps until all groups are at rest."""
@@ -243,15 +244,6 @@ class Descent(Iterator[None]):
         every = len(frames) == len(self._values)
         self.energy = whole if every else whole.select(frames)
         self.state = self._state if every else self._state.select(self.energy.system.mechanism, frames)
-
-    def _disturb(self, coupling: Coupling, change: FloatArray) -> None:
-        """Move the minima of the frames that stay by what those that move, by (n, nv), do to them."""
-        pulled = np.zeros_like(self._state.away)
-        pulled[self._moving] = change
-        band = coupling.band
-        pulled = np.abs(band.times(pulled)).max(axis=1) / np.maximum(band.diagonal, 1.0)
-        pulled[self._moving] = 0.0
-        self._ahead += pulled
 
     def _end(self) -> Minimum:
         """Result for the present state."""
@@ -443,8 +435,8 @@ class _Step:
             refused = np.where(uphill, np.sqrt(old * refused), refused)
             new = np.where(taken[:, None], new, refused)
         moved = descent.by_group(np.abs(there.away - here.away).max(axis=1))
-        # What damping has kept back is still to come.
-        longer = np.maximum(bent_up / np.maximum(bent_up - old, FLAT), 1.0)
+        # What damping has kept back is still to come, above all where nothing but the posture holds.
+        longer = 1.0 + old / np.minimum(np.maximum(bent_up - old, FLAT), 1.0)
         return _Outcome(taken, there, (moved * longer).ravel(), new.ravel(), wanted, stays)
 
     def _correcting(self, fixed: BoolArray, damping: FloatArray) -> FloatArray:
