@@ -22,7 +22,9 @@ An iteration tries one step of each group:
    descents do so once.
 4. **Acceptance** by one merit: the energy, in which levels that are met are as strong as they need to be (an
    exact penalty is exact from |y| on). μ follows how well the model told the change: what it leaves out grows
-   with the third power of the step.
+   with the third power of the step. A step is cut off at the largest change of an angle; the next ones are
+   damped so much that they end about there by themselves, and go where the energy is lowest within it
+   [NocedalWright2006 §4.1].
 """
 
 from __future__ import annotations
@@ -380,6 +382,8 @@ class _Step:
         short = descent.max_angle / np.maximum(size, descent.max_angle)
         size *= short
         square, bent_up = (descent.by_group((change * other).sum(axis=1)) for other in (change, product))
+        # With so much more damping the step would have been as short.
+        more = (1.0 / short - 1.0) * bent_up.sum(axis=1) / np.maximum(square.sum(axis=1), 1e-300)
         bent_up /= np.maximum(square * short[:, None], 1e-300)
         change *= short.repeat(frames)[:, None]
         jacobian, strengths = self._model.jacobian, self._model.strengths
@@ -421,9 +425,7 @@ class _Step:
         factor = np.where((size <= FINE)[:, None], SHRINK, factor)
         old = descent.by_group(damping)
         new = np.maximum(old * factor, DAMPING[1])
-        # With so much damping a step that was cut off would have been as short.
-        cut = short[:, None]
-        new = np.where(cut < 1.0, np.maximum(new, old + bent_up * (1.0 / cut - 1.0)), new)
+        new = np.where((short < 1.0)[:, None], np.maximum(new, old + more[:, None]), new)
         if not taken.all():
             # A frame that hardly moves is off by what its neighbours do.
             moves = descent.by_group(np.abs(change).max(axis=1)) > FINE
