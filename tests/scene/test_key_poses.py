@@ -78,10 +78,11 @@ def turns(figure: Any) -> np.ndarray:
     return np.degrees(rotation_angle(rotations[:-1].swapaxes(-1, -2) @ rotations[1:]))
 
 
+@pytest.mark.parametrize("poles", [False, True])
 @pytest.mark.parametrize("shot", SHOTS)
-def test_key_poses_are_baked_without_a_pop_and_feet_stay(shot: str) -> None:
+def test_key_poses_are_baked_without_a_pop_and_feet_stay(shot: str, poles: bool) -> None:
     figure = basic_human_metarig()
-    posing.setup_character(figure)
+    posing.setup_character(figure, poles=poles)
     for entry in figure.poise.effectors:
         entry.target.rotation_mode = 'XYZ'
     bpy.context.view_layer.update()

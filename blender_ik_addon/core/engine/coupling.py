@@ -114,8 +114,8 @@ class Coupling:
 
     @property
     def reach(self) -> int:
-        """How many frames τ spans, at most."""
-        return ceil(np.sqrt(self.speeds.max(initial=0.0)))
+        """How many frames τ spans, at most; 1 at least."""
+        return max(1, ceil(np.sqrt(self.speeds.max(initial=0.0))))
 
     def loosened(self, forth: FloatArray, back: FloatArray, most: float) -> Coupling:
         """A copy with weaker terms where they would resist by more than a given force.

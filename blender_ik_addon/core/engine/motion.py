@@ -11,8 +11,9 @@ the coarser frames on either side, until all frames are solved alone.
 millimetre, where a limb gets straight or turns about. So levels are weaker here. But terms over time also
 resist the motion of the targets themselves, by a force that is known: T x for targets that move along x. A
 level that its frame can meet alone is strengthened by a multiple of that force, and is met however fast its
-targets move. One that it cannot meet is not, and does not jump. The frame counts less against the terms
-over time then, and so do those beside it, in which the level is strengthened by that force alone: the body
+targets move; and by as much as if one more level lay between it and those below. One that the frame cannot
+meet is not, and does not jump; the frame counts less against the terms over time then. From frames beside it
+to those that are more than τ away all this changes by degrees, from the force alone to its multiple: the body
 leans into what is out of reach over more frames, and where it comes to rest it misses by no more. Where
 targets jump the force has no bound. There the terms over time are weakened until it is no more than the
 strength of a single pose: frames beside a jump would otherwise miss their targets to be nearer to it.
@@ -41,8 +42,8 @@ LEVER: Final = 300.0
 """Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
 targets by short levers, by the square of 0.06 of the reach."""
 OUT_OF_REACH: Final = 0.25
-"""Weight of a frame that cannot meet its targets [1], by its root of a frame beside: bodies are drawn towards
-them over twice the time, and do not fold at once where they go out of reach."""
+"""Weight of a frame that cannot meet its targets [1]: bodies are drawn towards them over twice the time, and
+do not fold at once where they go out of reach."""
 WINDOW: Final = 96
 """Least number of frames that a window of a long motion adds."""
 OVERLAP: Final = 6.0
@@ -144,7 +145,8 @@ class Motion:
             some, wanted = weak.select(index), times[index]
             values = (_interpolated(known, away, wanted) + some.preferred) / weight
             after, before = np.searchsorted(known, wanted), np.searchsorted(known, wanted, side="right") - 1
-            weights = _weights(some, met[before] & met[after])
+            coupling = Coupling.of(wanted, self._options.smoothness)
+            weights = _weights(some, met[before] & met[after], coupling)
             starts = [values]
             if spacing == spacings[0]:
                 plan = self._followed(some, values, _ends(len(index)))
@@ -209,10 +211,13 @@ class Motion:
         met, alone = yield from self._alone(energy, values)
         # Soft tasks keep their strength: they are meant to give way.
         firm = met & energy.exact
-        coupling, asked = _asked(energy, values, firm, coupling.weighted(_weights(energy, met)))
-        # Frames beside one that cannot meet its targets are strengthened by the force alone: with a multiple
-        # of it a limb would snap straight there, or bend all at once.
-        factor = 1.0 + np.where(_beside(met), LEVER, 1.0) / SOFT.last * asked[:, None]
+        coupling, asked = _asked(energy, values, firm, coupling.weighted(_weights(energy, met, coupling)))
+        # With its multiple beside a frame that cannot meet its targets a limb would snap straight there, or
+        # bend all at once.
+        apart = _apart(met, coupling.reach)
+        factor = 1.0 + LEVER**apart / SOFT.last * asked[:, None]
+        # Lower levels may pull by longer levers.
+        factor *= SOFT.ratio ** (apart * (energy.level_of < energy.level_of.max(initial=0)))
         stronger = weak.pulling(weak.strengths * np.where(firm, factor, 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
@@ -375,16 +380,23 @@ def _with_all_above(energy: Energy, met: BoolArray) -> BoolArray:
     return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met
 
 
-def _beside(met: BoolArray) -> BoolArray:
-    """Which penalties are met in the frames on either side, for those that are met, (F, K) each."""
-    padded = np.pad(met, ((1, 1), (0, 0)), mode="edge")
-    return padded[:-2] & padded[2:]
+def _apart(met: BoolArray, reach: int) -> FloatArray:
+    """How far frames are from those that do not meet a penalty, for the penalties that are met, (F, K) each.
+
+    From 0 there and in the frames beside them to 1 from so many frames further on [1].
+    """
+    frames = np.arange(len(met))
+    distances = [
+        np.abs(frames[:, None] - np.flatnonzero(~one)).min(axis=1, initial=reach + 1) for one in met.T
+    ]
+    beyond = np.array(distances, dtype=np.float64).reshape(met.T.shape).T - 1.0
+    return np.maximum(beyond, 0.0) / reach
 
 
-def _weights(energy: Energy, met: BoolArray) -> FloatArray:
+def _weights(energy: Energy, met: BoolArray, coupling: Coupling) -> FloatArray:
     """Weight of each frame beside the terms over time, (F,) [1], for the penalties that are met, (F, K)."""
-    lost, near = (np.logical_or.reduce(energy.exact & ~some, axis=1) for some in (met, _beside(met)))
-    return OUT_OF_REACH ** np.where(lost, 1.0, 0.5 * near)
+    apart = np.where(energy.exact, _apart(met, coupling.reach), 1.0).min(axis=1, initial=1.0)
+    return OUT_OF_REACH ** (1.0 - apart)
 
 
 def _asked(
