@@ -28,7 +28,7 @@ from blender_ik_addon.core import (
     solve_sequence,
 )
 from blender_ik_addon.core.solve.sequence import SequenceJob
-from tests.core.builders import Array, chain, planar, random_pose, tip, upper_body
+from tests.core.builders import Array, chain, planar, planar_pose, random_pose, tip, upper_body
 from tests.core.strategies import rotation_about
 
 JOINTS = 4
@@ -670,6 +670,16 @@ def test_where_a_branch_ends_at_a_limit_the_motion_goes_over_to_another() -> Non
 def largest_turn(solution: SequenceSolution) -> float:
     """Largest change of a channel from frame to frame [rad]."""
     return float(np.abs(np.diff(solution.pose.channels, axis=0)).max())
+
+
+@pytest.mark.parametrize("joint", [2, 3])
+def test_targets_that_rest_are_met_against_levels_below_with_longer_levers(joint: int) -> None:
+    skeleton = planar(12)
+    leaning = forward_kinematics(skeleton, planar_pose(0.5, *[0.0] * 11))
+    met = ReachPoint(joint=joint, target=leaning.point(joint), priority=0)
+    pulls = ReachPoint(joint=11, target=[18.0, 0.0, 0.0], priority=1)
+    motion = solve_sequence(Problem(skeleton, (met, pulls)), Pose.rest(skeleton, (12,)))
+    assert motion.met[:, 0].all() and not motion.met[:, 1].any()
 
 
 def test_where_targets_leap_frames_that_are_solved_alone_begin_anew() -> None:
