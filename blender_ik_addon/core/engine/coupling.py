@@ -113,8 +113,8 @@ class Coupling:
         return cls(shares, rates, speeds, accelerations, Band(diagonal, first, second))
 
     @property
-    def reach(self) -> int:
-        """How many frames τ spans, at most; 1 at least."""
+    def span(self) -> int:
+        """How many frames τ spans, where they are nearest to each other; 1 at least."""
         return max(1, ceil(np.sqrt(self.speeds.max(initial=0.0))))
 
     def loosened(self, forth: FloatArray, back: FloatArray, most: float) -> Coupling:

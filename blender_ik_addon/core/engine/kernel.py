@@ -22,8 +22,8 @@ An iteration tries one step of each group:
    descents do so once.
 4. **Acceptance** by one merit: the energy, in which levels that are met are as strong as they need to be (an
    exact penalty is exact from |y| on). μ follows how well the model told the change: what it leaves out grows
-   with the third power of the step. A step is cut off at the largest change of an angle; the next ones are
-   damped so much that they end about there by themselves, and go where the energy is lowest within it
+   with the third power of the step. A step is cut off at the largest change of an angle. The next one is
+   damped so much that it ends about there by itself: it leads where the energy is lowest so near by
    [NocedalWright2006 §4.1].
 """
 
@@ -216,8 +216,8 @@ class Descent(Iterator[None]):
         near = NEARLY * farthest if farthest > ROUGH else -1.0
         going &= farthest > self._precision
         # Those that the terms over time would make follow at once go along.
-        reach = self._coupling.reach
-        around = np.convolve(self._ahead > near, np.ones(2 * reach + 1))[reach : reach + len(self._ahead)]
+        span = self._coupling.span
+        around = np.convolve(self._ahead > near, np.ones(2 * span + 1))[span : span + len(self._ahead)]
         self._move(np.flatnonzero((around > 0.5) & going))
 
     def run(self) -> Minimum:

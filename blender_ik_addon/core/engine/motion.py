@@ -212,9 +212,9 @@ class Motion:
         # Soft tasks keep their strength: they are meant to give way.
         firm = met & energy.exact
         coupling, asked = _asked(energy, values, firm, coupling.weighted(_weights(energy, met, coupling)))
-        # With its multiple beside a frame that cannot meet its targets a limb would snap straight there, or
-        # bend all at once.
-        apart = _apart(met, coupling.reach)
+        # With a multiple of the force beside a frame that cannot meet its targets a limb would snap straight
+        # there, or bend all at once.
+        apart = _apart(met, coupling.span)
         factor = 1.0 + LEVER**apart / SOFT.last * asked[:, None]
         # Lower levels may pull by longer levers.
         factor *= SOFT.ratio ** (apart * (energy.level_of < energy.level_of.max(initial=0)))
@@ -380,22 +380,22 @@ def _with_all_above(energy: Energy, met: BoolArray) -> BoolArray:
     return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met
 
 
-def _apart(met: BoolArray, reach: int) -> FloatArray:
+def _apart(met: BoolArray, span: int) -> FloatArray:
     """How far frames are from those that do not meet a penalty, for the penalties that are met, (F, K) each.
 
-    From 0 there and in the frames beside them to 1 from so many frames further on [1].
+    From 0 there and in the frames beside them to 1 where they are so many frames further away [1].
     """
     frames = np.arange(len(met))
     distances = [
-        np.abs(frames[:, None] - np.flatnonzero(~one)).min(axis=1, initial=reach + 1) for one in met.T
+        np.abs(frames[:, None] - np.flatnonzero(~one)).min(axis=1, initial=span + 1) for one in met.T
     ]
     beyond = np.array(distances, dtype=np.float64).reshape(met.T.shape).T - 1.0
-    return np.maximum(beyond, 0.0) / reach
+    return np.maximum(beyond, 0.0) / span
 
 
 def _weights(energy: Energy, met: BoolArray, coupling: Coupling) -> FloatArray:
     """Weight of each frame beside the terms over time, (F,) [1], for the penalties that are met, (F, K)."""
-    apart = np.where(energy.exact, _apart(met, coupling.reach), 1.0).min(axis=1, initial=1.0)
+    apart = np.where(energy.exact, _apart(met, coupling.span), 1.0).min(axis=1, initial=1.0)
     return OUT_OF_REACH ** (1.0 - apart)
 
 
