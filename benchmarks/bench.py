@@ -260,7 +260,7 @@ class FarPose:
         rng = np.random.default_rng(LEVELS_SEED + number)
         tree = trees.human_tree(floating=bool(number % 2))
         limit = (None, np.pi / 3.0, np.pi / 7.0)[number // 2 % 3]
-        skeleton = tree.skeleton(limit)
+        skeleton = tree.skeleton(limit, free_root=True)
         spread = 1.0 if limit is None else 0.9 * limit
         channels = np.zeros((len(skeleton), 6))
         channels[:, 3:] = rng.uniform(-spread, spread, (len(skeleton), 3))

@@ -81,10 +81,16 @@ class Tree:
         """Index of the hinge whose frame is that of a joint."""
         return next(i for i, hinge in enumerate(self.hinges) if hinge.name == f"{joint}_z")
 
-    def skeleton(self, limit: float | None = None) -> Skeleton:
-        """The tree as ball joints, each angle within ± `limit` [rad] where it is given."""
+    def skeleton(self, limit: float | None = None, *, free_root: bool = False) -> Skeleton:
+        """The tree as ball joints, each angle within ± `limit` [rad] where it is given.
+
+        Those of a joint that also slides turn freely with `free_root`.
+        """
         free = np.array([[joint.slides] * 3 + [True] * 3 for joint in self.joints])
-        bound = None if limit is None else np.array([np.inf] * 3 + [limit] * 3)
+        bound = None
+        if limit is not None:
+            bound = np.tile([np.inf] * 3 + [limit] * 3, (len(self.joints), 1))
+            bound[[free_root and joint.slides for joint in self.joints]] = np.inf
         return Skeleton.build(
             [joint.name for joint in self.joints],
             [joint.parent for joint in self.joints],
