@@ -175,20 +175,25 @@ def _lowest_about(
     left = most - found.iterations[unfinished]
     found = yield from _finished(energy, found, unfinished, options, left, callback)
     frames = np.setdiff1d(np.arange(count), kept)
-    known = first.energies[count + frames]  # of the minima at soft strengths that have led lower
+    # The minima at soft strengths that have led lower.
+    known, led = first.energies[count + frames], first.values[count + frames]
     while len(frames) and not found.cancelled:
+        start = energy.select(frames).off_limits(found.values[frames])
+        away = np.abs(start - led).max(axis=1) > ROUGH
+        frames, known, start = frames[away], known[away], start[away]
+        if not len(frames):
+            break
         soft = energy.select(frames).softened()
-        start = soft.off_limits(found.values[frames])
         rough = yield from _minimum(soft, start, options, most, precision=ROUGH, far=True)
         # Mostly it is the minimum at soft strengths that has led here.
         lower = np.flatnonzero(rough.energies < known - _margin(soft, rough))
-        frames, known = frames[lower], rough.energies[lower]
+        frames, known, led = frames[lower], rough.energies[lower], rough.values[lower]
         if not len(frames):
             break
         some = energy.select(frames)
-        other = yield from _minimum(some, rough.values[lower], options, most)
+        other = yield from _minimum(some, led, options, most)
         better = np.flatnonzero(other.energies < found.energies[frames] - _margin(some, other))
-        frames, known = frames[better], known[better]
+        frames, known, led = frames[better], known[better], led[better]
         found = _replaced(energy, found, frames, other, better, other.history[1:])
     return found
 
