@@ -148,6 +148,22 @@ def test_at_rest_it_settles_on_what_a_solve_gives(way: tuple[float, ...]):
     np.testing.assert_array_equal(again.pose.channels, found.pose.channels)
 
 
+@pytest.mark.parametrize(
+    ("way", "updates"), [((-0.4, -0.2, -0.8), 28), ((0.1, 0.0, -1.0), 28), ((-0.5, -0.1, -0.5), 10)]
+)
+def test_a_body_that_would_leave_its_targets_turns_further_by_no_more_than_it_has_to(
+    way: tuple[float, ...], updates: int
+):
+    problem, start = figure(builders.humanoid)
+    follower = Follower(problem, start, options())
+    follower.begin(targets(problem, np.zeros(3)))
+    for share in np.linspace(1.0 / updates, 1.0, updates):
+        before = follower.pose.channels
+        found = follower.follow(targets(problem, share * np.array(way)))
+        # The pose nearest to the one before that is on the targets turns by up to 13 degrees.
+        assert np.abs(found.pose.channels - before)[:, 3:].max() < np.radians(10.0)
+
+
 def test_targets_that_move_on_drop_a_solve_that_is_under_way():
     problem, start = figure()
     follower = Follower(problem, start, options())

@@ -46,6 +46,8 @@ MOVING_TURN: Final = 0.1
 targets because of it."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
+WIDER: Final = 1.5
+"""By how much more a body may turn that would leave its targets otherwise [1], again and again."""
 STILL: Final = 1e-4
 """Largest change in an update [rad] of a body that rests."""
 
@@ -153,7 +155,7 @@ class Follower:
         energy = self._energy(self._moving).with_strengths(MOVING)
         found = self._lowered(energy, self._goal)
         self._goal = found.values
-        values = self._towards(energy, self._goal, most_turn)
+        values = self._towards(energy, self._goal, most_turn, np.pi)
         there = np.array_equal(values, self._goal)
         rests = there and (bool(found.settled[0]) or self._turn(energy, values) <= STILL)
         self._take(values)
@@ -215,7 +217,7 @@ class Follower:
             else:
                 self._take(self._goal)
             return self._followed(0, moving=False, final=True)
-        values = self._towards(energy, self._goal, SETTLING_TURN)
+        values = self._towards(energy, self._goal, SETTLING_TURN, SETTLING_TURN)
         # Where targets keep the body from the goal it leaves them for a while, unless they have just moved.
         nearer = np.abs((self._goal - values) * energy.weight).max() <= left - 0.2 * SETTLING_TURN
         if not (moved or nearer):
@@ -223,13 +225,14 @@ class Follower:
         self._take(values)
         return self._followed(0, moving=True)
 
-    def _towards(self, energy: Energy, goal: FloatArray, turn: float) -> FloatArray:
+    def _towards(self, energy: Energy, goal: FloatArray, turn: float, most: float) -> FloatArray:
         """Free channels of the body after one update on its way to a goal, (1, nv).
 
         Args:
             energy: Of the pose.
             goal: Where it goes.
             turn: Largest change of an angle [rad].
+            most: The same for a body that would leave its targets otherwise [rad].
         """
         left = self._turn(energy, goal)
         if left <= turn:
@@ -238,15 +241,20 @@ class Follower:
         point = self._values + part * (goal - self._values)
         here, there = energy.at(self._values).residual, energy.at(goal).residual
         away = np.sqrt(energy.squares(here - there))
-        nearer = np.maximum(part, turn / np.maximum(away, turn))[:, energy.penalty_of_row]
         way = Energy(energy.system, point, posture=False).pulling(energy.strengths)
-        box = self._within(way.allowing(there + (1.0 - nearer) * (here - there)), turn, self._values)
-        values = self._lowered(box, point).values
-        if self._on_targets and self._met(goal) and not self._met(values):
-            further = self._lowered(way, point).values
-            if self._met(further):
-                return further
-        return values
+
+        def within(turn: float, start: FloatArray) -> FloatArray:
+            nearer = np.maximum(part, turn / np.maximum(away, turn))[:, energy.penalty_of_row]
+            box = self._within(way.allowing(there + (1.0 - nearer) * (here - there)), turn, self._values)
+            return self._lowered(box, start).values
+
+        values = bounded = within(turn, point)
+        if not (self._on_targets and self._met(goal)):
+            return bounded
+        while turn < most and not self._met(values):
+            turn = min(WIDER * turn, most)
+            values = within(turn, values)
+        return values if self._met(values) else bounded
 
     def _turn(self, energy: Energy, values: FloatArray) -> float:
         """Largest change of an angle from where the body is to values (1, nv), [rad]."""
