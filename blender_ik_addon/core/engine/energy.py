@@ -22,8 +22,8 @@ away it pulls with σ and no more.
     (J Jᵀ/(1 + μ) + D) y = r − J (u − p)/(1 + μ),      D_k = ‖r_k‖/σ_k,
 
 which gives Lagrange's multipliers where such a step can meet targets and σ_k r_k/|r_k| where it cannot. Where
-|y_k| exceeds σ_k the level will give way: y_k is then shortened to σ_k and z_k in H's first term raised as
-much, so that a level that is met at the start does not hold the pose where it is. So the second
+|y_k| exceeds σ_k the level will give way: ‖r_k‖ in D and z_k in H's first term are then raised by |y_k|/σ_k
+until it does not, so that a level that is met at the start does not hold the pose where it is. So the second
 derivatives have the right forces in both cases, and no state is carried from step to step [ChanGolubMulet1999
 derive the same Hessian with y as a variable of its own]:
 
@@ -58,8 +58,11 @@ with all of σ, 1e16 times as stiff as the posture, rounding would decide what t
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
 
-OFF_LIMITS: Final = 0.15
-"""Part of a channel's range by which a search starts off its limits at least [1]."""
+OVERSTRAINED: Final = 2.0
+"""Force by strength from which a level is seen to give way further than it was thought to [1]."""
+
+TO_MIDDLE: Final = 0.3
+"""Part of the way to the middle of its limits from which a channel is searched [1]."""
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none: a step that stops on it ends so far away by rounding."""
 
@@ -280,11 +283,10 @@ class Energy:
         return result
 
     def off_limits(self, values: FloatArray) -> FloatArray:
-        """Poses (N, nv) in which no channel with limits on both sides is next to either."""
+        """Poses (N, nv) in which channels with limits on both sides are nearer to the middle of them."""
         limited = np.isfinite(self.lower) & np.isfinite(self.upper)
         lower, upper = (np.where(limited, bound, values) for bound in (self.lower, self.upper))
-        room = OFF_LIMITS * (upper - lower)
-        return np.minimum(np.maximum(values, lower + room), upper - room)
+        return values + TO_MIDDLE * (0.5 * (lower + upper) - values)
 
     def squares(self, residual: FloatArray) -> FloatArray:
         """|r|² of each penalty for residuals (N, m), (N, K) [1]."""
@@ -383,12 +385,18 @@ class Energy:
         damped = self.stiffness + np.reshape(damping, (-1, 1))
         gram = (moving / damped[:, None, :]) @ moving.swapaxes(1, 2)
         wanted = residual - times(moving, towards * self.stiffness / damped)
-        diagonals(gram)[...] += least_diagonal(gram) + self._of_rows(norms / self.strengths)
-        forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
-        sizes = np.sqrt(self.squares(forces))
-        over = np.maximum(1.0, sizes / self.strengths)
+        own = diagonals(gram) + least_diagonal(gram)
+        given = norms
+        while True:
+            diagonals(gram)[...] = own + self._of_rows(given / self.strengths)
+            forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
+            sizes = np.sqrt(self.squares(forces))
+            over = np.maximum(1.0, sizes / self.strengths)
+            given = given * over
+            if not (over > OVERSTRAINED).any():
+                break
         forces /= self._of_rows(over)
-        return forces, np.minimum(sizes, self.strengths), norms * over
+        return forces, np.minimum(sizes, self.strengths), given
 
 
 def least_diagonal(gram: FloatArray) -> FloatArray:

@@ -38,7 +38,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
 from ..model.mechanism import PosedMechanism
 from .coupling import Band, BandFactors, Coupling, Part
-from .energy import MET, Energy, Model, State, least_diagonal
+from .energy import MET, ROUNDING_OFF, Energy, Model, State, least_diagonal
 
 DAMPING: Final = (100.0, 1e-6)
 """μ at the start of a descent that may have far to go, and the least, with which others start [1]."""
@@ -63,8 +63,6 @@ ROUGH: Final = 1e-2
 CONTRACTION: Final = 0.1
 """A step that is shorter than the one before by more than this factor [1] leaves less to go than its own
 length, as the ratio of the two [HairerWanner1996 §IV.8]."""
-LAST: Final = 1e-6
-"""Largest change [rad] of a last step that is not taken: a solved pose stays exactly as it is."""
 PUSH: Final = 0.1
 """Step [rad] along the direction in which the energy bends down most, where its slope is nothing."""
 
@@ -189,11 +187,13 @@ class Descent(Iterator[None]):
         left = np.minimum(farthest / (CONTRACTION * self._before[groups]), 1.0)
         # Steps get shorter fast once it is found which limits hold.
         left[self.by_group(outcome.held != self.held).any(axis=(1, 2))] = 1.0
-        last = np.clip(farthest, LAST, self.max_angle)
+        last = np.clip(farthest, ROUNDING_OFF, self.max_angle)
         self._before[groups] = np.where(outcome.taken, last, self._before[groups])
         rest = (outcome.taken & (left * farthest <= precision)) | (decrease < self._least)
         rest |= ~outcome.taken & (decrease <= least)
-        taken = (outcome.taken & (farthest > np.minimum(precision, LAST))).repeat(self.frames)
+        # What is less is no change: a solved pose stays exactly as it is.
+        changed = farthest > np.minimum(precision, ROUNDING_OFF)
+        taken = (outcome.taken & changed).repeat(self.frames)
         ahead = np.where(
             outcome.taken.repeat(self.frames), left.repeat(self.frames) * outcome.sizes, self._ahead[moving]
         )

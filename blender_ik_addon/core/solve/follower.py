@@ -47,7 +47,7 @@ targets because of it."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
 WIDER: Final = 1.5
-"""By how much more a body may turn that would leave its targets otherwise [1], again and again."""
+"""By how much further a body may turn that would leave its targets [1], again and again while they move."""
 STILL: Final = 1e-4
 """Largest change in an update [rad] of a body that rests."""
 
@@ -119,6 +119,10 @@ class Follower:
         """Where the body is now."""
         return self._pose
 
+    def heading(self, pose: Pose) -> Pose:
+        """A pose of the body, but where it goes: on its way it may be bent as no solve would bend it."""
+        return self._system.mechanism.with_values(pose, self._goal[0])
+
     def among(self, problem: Problem, pose: Pose) -> Follower:
         """A follower in the same state for a body whose fixed channels or scales have changed.
 
@@ -177,7 +181,8 @@ class Follower:
         if self._destination is not None:
             return self._settle(self._destination)
         if self._search is None:
-            self._search = steps(solving(self._system, self._pose, self._options, kept=self._taken))
+            start = self.heading(self._pose)
+            self._search = steps(solving(self._system, start, self._options, kept=self._taken))
         try:
             for _ in range(STEPS):
                 next(self._search)
@@ -217,7 +222,7 @@ class Follower:
             else:
                 self._take(self._goal)
             return self._followed(0, moving=False, final=True)
-        values = self._towards(energy, self._goal, SETTLING_TURN, SETTLING_TURN)
+        values = self._towards(energy, self._goal, SETTLING_TURN, WIDER * SETTLING_TURN)
         # Where targets keep the body from the goal it leaves them for a while, unless they have just moved.
         nearer = np.abs((self._goal - values) * energy.weight).max() <= left - 0.2 * SETTLING_TURN
         if not (moved or nearer):
@@ -232,7 +237,7 @@ class Follower:
             energy: Of the pose.
             goal: Where it goes.
             turn: Largest change of an angle [rad].
-            most: The same for a body that would leave its targets otherwise [rad].
+            most: The largest that is tried for a body that would leave its targets otherwise [rad].
         """
         left = self._turn(energy, goal)
         if left <= turn:
@@ -242,19 +247,19 @@ class Follower:
         here, there = energy.at(self._values).residual, energy.at(goal).residual
         away = np.sqrt(energy.squares(here - there))
         way = Energy(energy.system, point, posture=False).pulling(energy.strengths)
-
-        def within(turn: float, start: FloatArray) -> FloatArray:
+        follows = self._on_targets and self._met(goal)
+        bounded, values = None, point
+        while turn < left:
             nearer = np.maximum(part, turn / np.maximum(away, turn))[:, energy.penalty_of_row]
             box = self._within(way.allowing(there + (1.0 - nearer) * (here - there)), turn, self._values)
-            return self._lowered(box, start).values
-
-        values = bounded = within(turn, point)
-        if not (self._on_targets and self._met(goal)):
-            return bounded
-        while turn < most and not self._met(values):
-            turn = min(WIDER * turn, most)
-            values = within(turn, values)
-        return values if self._met(values) else bounded
+            values = self._lowered(box, values).values
+            bounded = values if bounded is None else bounded
+            if not follows or self._met(values):
+                return values
+            if turn >= most:
+                return bounded
+            turn *= WIDER
+        return goal
 
     def _turn(self, energy: Energy, values: FloatArray) -> float:
         """Largest change of an angle from where the body is to values (1, nv), [rad]."""

@@ -62,10 +62,12 @@ class Tracked:
         if before is not None and isinstance(before.solver, kind) and before._stands(frames.pose[0]):
             return replace(before, tasks=tasks)
         problem = Problem(plan.skeleton, tasks, plan.recorded)
-        if before is not None and isinstance(before.solver, Follower) and kind is Follower:
-            solver = before.solver.among(problem, frames.pose[0])
+        follower = before.solver if before is not None and isinstance(before.solver, Follower) else None
+        if follower is not None and kind is Follower:
+            solver = follower.among(problem, frames.pose[0])
         else:
-            solver = kind(problem, frames.pose[0], options)
+            pose = frames.pose[0] if follower is None else follower.heading(frames.pose[0])
+            solver = kind(problem, pose, options)
             if before is not None and isinstance(solver, Follower):
                 solver.begin([task.aim for task in before.tasks])
         return cls(solver, tasks, plan.skeleton, options, problem.moving_joints, plan.recorded)
