@@ -13,13 +13,12 @@ An iteration tries one step of each group:
    that only a long step would meet is missed by a short one, and pulls with all its strength. So a step
    that was not taken gets another model as well. Where a Hessian bends down by more than μ holds up, its
    eigenvalues are taken by their absolute value [DauphinEtAl2014], so that a step leads away from saddles,
-   such as straight limbs. Rough descents leave out second derivatives there.
+   such as straight limbs.
 2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt], inside the limits by an
    active set [HintermullerItoKunisch2003]: channels that would pass a limit are stopped there, those that
    would rather leave theirs are let go, and the step is found again.
 3. **Correction**: the change of residuals that is not linear in the step is taken back with the same
-   matrices, μ included [NocedalWright2006 §18.3], a few times: the chord method on levels that are met. Rough
-   descents do so once.
+   matrices, μ included [NocedalWright2006 §18.3], a few times: the chord method on levels that are met.
 4. **Acceptance** by one merit: the energy, in which levels that are met are as strong as they need to be (an
    exact penalty is exact from |y| on). μ follows how well the model told the change: what it leaves out grows
    with the third power of the step. A step is cut off at the largest change of an angle. The next one is
@@ -112,7 +111,6 @@ class Descent(Iterator[None]):
         max_angle: float,
         decrease_tolerance: float = 0.0,
         far: bool | BoolArray = False,
-        rough: bool = False,
         coupling: Coupling | None = None,
         callback: Callable[[int, FloatArray], bool] | None = None,
     ) -> None:
@@ -126,14 +124,12 @@ class Descent(Iterator[None]):
             max_angle: Largest change of an angle in an iteration [rad].
             decrease_tolerance: Decrease of a group's energy [1] at which it is at rest too.
             far: Whether the minimum of the groups, or of each, (G,), may be far from the start.
-            rough: Whether second derivatives of residuals are left out of Hessians that bend down, and steps
-                are corrected once only: cheaper, as good far from minima, and no way off saddles.
             coupling: What ties the N frames of a motion together, G = 1; None: every frame is a group, G = N.
             callback: Called after each iteration with its number and the first frame's channels; True stops.
         """
         count = len(values)
         groups = count if coupling is None else 1
-        self.max_angle, self.rough = max_angle, rough
+        self.max_angle = max_angle
         self._whole, self._coupling, self._callback = energy, coupling, callback
         self._values: FloatArray = np.minimum(np.maximum(values, energy.lower), energy.upper)
         self._damping: FloatArray = np.full(count, np.where(far, *DAMPING))
@@ -350,12 +346,10 @@ class _Step:
         self._merit = descent.merit(here, model.strengths)
 
     def _straighten(self) -> None:
-        """Take what bends down in the Hessian of a frame by its absolute value, or leave it out."""
+        """Take what bends down in the Hessian of a frame by its absolute value."""
         masked = _mask(self._hessian.copy(), self._model.resting)
         bent = _bending_down(_damped(masked, self._descent.damping - FLAT))
-        if self._descent.rough:
-            self._hessian[bent] -= self._model.curvature[bent]
-        elif len(bent):
+        if len(bent):
             gradient = np.where(self._model.resting, 0.0, self._gradient)[bent]
             upward, push = _upward(masked[bent], gradient)
             self._hessian[bent] += upward
@@ -396,7 +390,7 @@ class _Step:
         live = np.ones(len(merit), dtype=np.bool_)
         fixed = held | (change <= low) | (change >= high)
         correcting = self._correcting(fixed, damping)
-        for _ in range(1 if descent.rough else CORRECTIONS):
+        for _ in range(CORRECTIONS):
             bent = there.residual - predicted
             back = -(bent[:, None, :] @ correcting)[:, 0]
             costs = energy.pulls(energy.squares(bent), strengths).sum(axis=1)

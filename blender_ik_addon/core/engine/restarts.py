@@ -8,7 +8,7 @@ which passes small minima. The second starts off the limits: a leg that stands s
 knee would stay straight, and the body fold over it. A solved pose is a minimum, so solving it again leaves it
 where it is. Where targets are missed, random
 starts follow: channels that move a missed task, or a task that shares channels with it, are spread over their
-limits, others stay. These descend roughly, every other one at soft strengths and the rest at full ones: soft
+limits, others stay. These descend, every other one at soft strengths and the rest at full ones: soft
 strengths pass small minima, full ones meet targets far from the preferred pose, which soft ones would rather
 miss. After a few iterations the lower half of each kind goes on, and after some more the lower half of that:
 successive halving [JamiesonTalwalkar2016]. The lowest of each kind is minimised at full strengths if it is
@@ -101,7 +101,6 @@ def _restarted(
         max_iterations=min(COMPARED, most),
         max_angle=options.max_angle,
         far=True,
-        rough=True,
     )
     yield descent
     kinds = [np.arange(n)[:, None] * count + np.arange(kind, count, 2) for kind in range(2)]  # (n, count/2)
