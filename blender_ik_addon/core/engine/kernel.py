@@ -409,26 +409,17 @@ class _Step:
         # Terms over time are exact in the model; only what frames do on their own is not.
         gained = (self._merit - merit).sum(1)
         taken = (gained > 0.0) | ~(size > FINE)
-        if not taken.all():
-            before, after = (descent.merit(state, energy.strengths).sum(1) for state in (here, there))
-            taken |= after < before
         scale = np.abs(promise) + np.maximum(wanted, 0.0)[:, None] / np.sqrt(frames)
         # What decreases the merit by more than was promised is no reason to go more carefully.
         part = np.maximum(merit - promised, 0.0) / np.maximum(scale, 1e-300)
-        factor = np.minimum(np.maximum(np.cbrt(part / TRUSTED), SHRINK), 2.0)
-        factor = np.where((size <= FINE)[:, None], SHRINK, factor)
+        factor: FloatArray = np.minimum(np.maximum(np.cbrt(part / TRUSTED), SHRINK), 2.0)
         old = descent.by_group(damping)
         new = np.maximum(old * factor, DAMPING[1])
         new = np.where((short < 1.0)[:, None], np.maximum(new, old + more[:, None]), new)
         if not taken.all():
-            # A frame that hardly moves is off by what its neighbours do.
-            moves = descent.by_group(np.abs(change).max(axis=1)) > FINE
-            doubt = np.where(moves | ~moves.any(axis=1, keepdims=True), part, 0.0)
             uphill = (wanted <= 0.0)[:, None]
-            worse = (doubt >= np.minimum(TRUSTED, doubt.max(axis=1, keepdims=True))) | uphill
+            worse = (part >= np.minimum(TRUSTED, part.max(axis=1, keepdims=True))) | uphill
             refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
-            # Where limits have turned a step uphill its curvature says little: half way, in powers of ten.
-            refused = np.where(uphill, np.sqrt(old * refused), refused)
             new = np.where(taken[:, None], new, refused)
         moved = descent.by_group(np.abs(there.away - here.away).max(axis=1))
         # What damping has kept back is still to come, above all where nothing but the posture holds.

@@ -55,7 +55,7 @@ LOST: Final = 0.05
 """Residual of a level that can be met [1] above which another motion is searched for."""
 SPRUNG: Final = 10.0
 """The same for a soft task, by its softness [1]: springs give way by less."""
-NEARER: Final = 0.05
+NEARER: Final = 0.2
 """Part of the rest by which reported progress grows with an iteration [1]: their number is not known."""
 
 _Result = TypeVar("_Result")

@@ -156,7 +156,7 @@ def _lowest_about(
     near, far = (_rows(energy, first, rows) for rows in np.arange(2 * count).reshape(2, count))
     # A body that one step takes away is not next to a minimum.
     close = np.flatnonzero(np.abs(near.values - values).max(axis=1, initial=0.0) <= ROUGH)
-    near = yield from _finished(energy, near, close, options, min(COMPARED, most), callback)
+    near = yield from _finished(energy, near, close, options, most, callback)
     far = replace(far, iterations=np.maximum(near.iterations, far.iterations))
     if near.cancelled:
         return replace(near, iterations=far.iterations)
@@ -169,10 +169,6 @@ def _lowest_about(
     last = far.history[-1].copy()
     last[kept] = near.history[-1][kept]
     found = replace(found, iterations=far.iterations, history=(*far.history[:-1], last))
-    # What is lower before it has come to rest goes on.
-    unfinished = np.flatnonzero(~found.settled & (found.iterations < most))
-    left = most - found.iterations[unfinished]
-    found = yield from _finished(energy, found, unfinished, options, left, callback)
     frames = np.setdiff1d(np.arange(count), kept)
     # The minima at soft strengths that have led lower.
     known, led = first.energies[count + frames], first.values[count + frames]
