@@ -255,6 +255,26 @@ def test_windows_give_the_motion_that_is_solved_at_once(monkeypatch: pytest.Monk
 # Targets that jump, move fast, go out of reach, turn
 
 
+@pytest.mark.parametrize(("rate", "smoothness"), [(120.0, 0.2), (60.0, 0.6), (240.0, 0.3)])
+def test_targets_that_jump_are_met_at_any_rate_and_smoothness(rate: float, smoothness: float) -> None:
+    """The force of the terms over time that resist a jump grows with the fourth power of both."""
+    body, frames = upper_body(limit=1.05), 60
+    rng = np.random.default_rng(0)
+    ends = Pose.from_channels(np.pad(rng.uniform(-0.6, 0.6, (2, len(body), 3)), ((0, 0), (0, 0), (3, 0))))
+    matrices = forward_kinematics(body, ends)
+    tasks = tuple(
+        ReachPoint(joint=hand, target=matrices.point(hand).repeat(frames, axis=0))
+        for hand in ("hand.L", "hand.R")
+    )
+    motion = solve_sequence(
+        Problem(body, tasks),
+        Pose.rest(body, (2 * frames,)),
+        times=np.arange(2 * frames) / rate,
+        smoothness=smoothness,
+    )
+    assert motion.errors.max() < 1e-4
+
+
 RATES = [(24, 1.0), (120, 0.2)]
 
 
