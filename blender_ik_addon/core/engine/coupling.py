@@ -208,9 +208,8 @@ class BandFactors:
             np.multiply(found + found.T, 0.5, out=inverse[f])
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """The solution for a right side, (F, n), or for k of them, (F, n, k)."""
-        inverse, lower = self._inverse, self._lower
-        second = self._second.reshape(*self._second.shape, *(1,) * (right.ndim - 2))
+        """The solution for a right side, (F, n)."""
+        inverse, lower, second = self._inverse, self._lower, self._second
         y = right.copy()
         scaled = np.empty_like(y)
         for f in range(len(y)):

@@ -36,7 +36,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
 from ..model.mechanism import PosedMechanism
-from .coupling import Band, BandFactors, Coupling, Part
+from .coupling import BandFactors, Coupling, Part
 from .energy import MET, ROUNDING_OFF, Energy, Model, State, least_diagonal
 
 DAMPING: Final = (100.0, 1e-6)
@@ -453,8 +453,6 @@ class _Linear:
     ) -> None:
         self._matrices = _damped(hessian, damping)
         self._band, self._stiffness = None if tied is None else tied.band, stiffness
-        self._factors: tuple[BandFactors, BoolArray] | None = None
-        """Of a motion, with the channels that were held, (n, nv)."""
         if self._band is not None:
             diagonals(self._matrices)[...] += self._band.diagonal[:, None] * stiffness
 
@@ -468,29 +466,10 @@ class _Linear:
         if self._band is None:
             masked = _mask(self._matrices[rows], held)
             return np.asarray(np.linalg.solve(masked, right[..., None])[..., 0], dtype=np.float64)
-        return self._solved(self._band, right, held)
-
-    def _solved(self, band: Band, right: FloatArray, held: BoolArray) -> FloatArray:
-        """The solution of a motion, (n, nv).
-
-        Where few channels are held that were not when its matrix was factorised, forces on these hold them.
-        """
-        factors, before = self._factors or (None, held)
-        frame, channel = more = np.nonzero(held & ~before)
-        if factors is None or len(frame) > right.shape[1] // 2 or (before & ~held).any():
-            moving = ~held
-            first = band.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
-            second = band.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
-            factors = BandFactors(_mask(self._matrices.copy(), held), first, second)
-            self._factors = factors, held
-            return factors.solve(right)
-        found = factors.solve(right)
-        if len(frame):
-            units = np.zeros((*right.shape, len(frame)))
-            units[frame, channel, np.arange(len(frame))] = 1.0
-            given = factors.solve(units)
-            found -= given @ np.linalg.solve(given[more], found[more])
-        return found
+        moving, band = ~held, self._band
+        first = band.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
+        second = band.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
+        return BandFactors(_mask(self._matrices.copy(), held), first, second).solve(right)
 
     def times(self, change: FloatArray, rows: IntArray) -> FloatArray:
         """The matrices by changes (m, nv) of some frames, all those of a motion."""
