@@ -6,15 +6,18 @@ turned half round, would reach. From where the body is two descents start: one a
 minimum next to the body, which ends if its first step takes the body away, and one with soft strengths first,
 which passes small minima. The second starts off the limits: a leg that stands straight on the limit of its
 knee would stay straight, and the body fold over it. A solved pose is a minimum, so solving it again leaves it
-where it is. Where targets are missed, random
-starts follow: channels that move a missed task, or a task that shares channels with it, are spread over their
-limits, others stay. These descend, every other one at soft strengths and the rest at full ones: soft
-strengths pass small minima, full ones meet targets far from the preferred pose, which soft ones would rather
-miss. After a few iterations the lower half of each kind goes on, and after some more the lower half of that:
-successive halving [JamiesonTalwalkar2016]. The lowest of each kind is minimised at full strengths if it is
-lower than what the pose found so far leads to in the same way, since most starts lead to one place. Where
-soft strengths or a random start lead lower, soft strengths are tried again from there until they lead no
-lower: a pose that is solved again stays.
+where it is.
+
+Where targets are missed, random starts follow: channels that move a missed task, or a task that shares
+channels with it, are spread over their limits, others stay. Every other one descends at soft strengths and
+the rest at full ones: soft strengths pass small minima, full ones meet targets far from the preferred pose,
+which soft ones would rather miss. After a few iterations the lower half of each kind goes on, and after some
+more the lower half of that: successive halving [JamiesonTalwalkar2016]. The lowest of each kind is minimised
+at full strengths if it is lower than what the pose found so far leads to in the same way, since most starts
+lead to one place.
+
+Where soft strengths or a random start lead lower, soft strengths are tried again from there until they lead
+no lower: a pose that is solved again stays.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ LOWER: Final = 1e-3
 the energy to be taken: less is no better pose."""
 COMPARED: Final = 5
 """Iterations after which starts are compared, three times: the lower half goes on twice, then the lowest is
-taken. In as many a body that is next to a minimum comes to rest."""
+taken."""
 AT_ONCE: Final = 256
 """Independent poses in one batch: their matrices take tens of megabytes."""
 
@@ -154,8 +157,9 @@ def _lowest_about(
     second = np.repeat([False, True], count)
     first = yield from _minimum(both, starts, options, most_of_each, callback, precision=ROUGH, far=second)
     near, far = (_rows(energy, first, rows) for rows in np.arange(2 * count).reshape(2, count))
-    # A body that one step takes away is not next to a minimum.
-    close = np.flatnonzero(np.abs(near.values - values).max(axis=1, initial=0.0) <= ROUGH)
+    # A body that one step takes away is not next to a minimum, nor one that finds no step.
+    moved = np.abs(near.values - values).max(axis=1, initial=0.0)
+    close = np.flatnonzero(near.settled | ((moved > 0.0) & (moved <= ROUGH)))
     near = yield from _finished(energy, near, close, options, most, callback)
     far = replace(far, iterations=np.maximum(near.iterations, far.iterations))
     if near.cancelled:
@@ -169,6 +173,10 @@ def _lowest_about(
     last = far.history[-1].copy()
     last[kept] = near.history[-1][kept]
     found = replace(found, iterations=far.iterations, history=(*far.history[:-1], last))
+    # What is lower before it has come to rest goes on.
+    unfinished = np.flatnonzero(~found.settled & (found.iterations < most))
+    left = most - found.iterations[unfinished]
+    found = yield from _finished(energy, found, unfinished, options, left, callback)
     frames = np.setdiff1d(np.arange(count), kept)
     # The minima at soft strengths that have led lower.
     known, led = first.energies[count + frames], first.values[count + frames]
