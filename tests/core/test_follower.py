@@ -160,8 +160,8 @@ def test_a_body_that_would_leave_its_targets_turns_further_by_no_more_than_it_ha
     for share in np.linspace(1.0 / updates, 1.0, updates):
         before = follower.pose.channels
         found = follower.follow(targets(problem, share * np.array(way)))
-        # The pose nearest to the one before that is on the targets turns by up to 13 degrees.
-        assert np.abs(found.pose.channels - before)[:, 3:].max() < np.radians(10.0)
+        # The pose nearest to the one before that is on the targets turns by up to 13 degrees, not by 10.
+        assert np.abs(found.pose.channels - before)[:, 3:].max() < 1.75 * MOVING_TURN
 
 
 def test_targets_that_move_on_drop_a_solve_that_is_under_way():

@@ -420,6 +420,8 @@ class _Step:
             uphill = (wanted <= 0.0)[:, None]
             worse = (part >= np.minimum(TRUSTED, part.max(axis=1, keepdims=True))) | uphill
             refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
+            # Where limits have turned a step uphill its curvature says little: half way, in powers of ten.
+            refused = np.where(uphill, np.sqrt(old * refused), refused)
             new = np.where(taken[:, None], new, refused)
         moved = descent.by_group(np.abs(there.away - here.away).max(axis=1))
         # What damping has kept back is still to come, above all where nothing but the posture holds.
