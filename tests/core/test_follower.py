@@ -160,8 +160,9 @@ def test_a_body_that_would_leave_its_targets_turns_further_by_no_more_than_it_ha
     for share in np.linspace(1.0 / updates, 1.0, updates):
         before = follower.pose.channels
         found = follower.follow(targets(problem, share * np.array(way)))
-        # The pose nearest to the one before that is on the targets turns by up to 13 degrees, not by 10.
-        assert np.abs(found.pose.channels - before)[:, 3:].max() < 1.75 * MOVING_TURN
+        # The pose nearest to the one before that is on the targets turns by 12 to 13 degrees.
+        most = max(np.radians(10.0), 2.0 * MOVING_TURN) + 1e-9
+        assert np.abs(found.pose.channels - before)[:, 3:].max() <= most
 
 
 def test_targets_that_move_on_drop_a_solve_that_is_under_way():

@@ -46,8 +46,8 @@ MOVING_TURN: Final = 0.1
 targets because of it."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
-WIDER: Final = 1.5
-"""By how much further a body may turn that would leave its targets [1], again and again while they move."""
+WIDER: Final = 0.5
+"""By which part further a body may turn that would leave its targets [1], again and again while they move."""
 STILL: Final = 1e-4
 """Largest change in an update [rad] of a body that rests."""
 
@@ -222,7 +222,7 @@ class Follower:
             else:
                 self._take(self._goal)
             return self._followed(0, moving=False, final=True)
-        values = self._towards(energy, self._goal, SETTLING_TURN, WIDER * SETTLING_TURN)
+        values = self._towards(energy, self._goal, SETTLING_TURN, (1.0 + WIDER) * SETTLING_TURN)
         # Where targets keep the body from the goal it leaves them for a while, unless they have just moved.
         nearer = np.abs((self._goal - values) * energy.weight).max() <= left - 0.2 * SETTLING_TURN
         if not (moved or nearer):
@@ -258,7 +258,7 @@ class Follower:
                 return values
             if turn >= most:
                 return bounded
-            turn *= WIDER
+            turn *= 1.0 + WIDER
         return goal
 
     def _turn(self, energy: Energy, values: FloatArray) -> float:
