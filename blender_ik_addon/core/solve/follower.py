@@ -14,7 +14,8 @@ nobody moves stays where it is, as feet do under hips that are moved.
 
 **The body** moves towards the goal by a bounded turn in each update, along the straight line in its channels.
 On this way the miss of each level falls in proportion, or as fast as the bounded turn allows: levels that are
-met at both ends are met in between. A goal that is near enough is reached in one update.
+met at both ends are met in between. Where the bound keeps the body from targets that it would stay on
+otherwise, it grows by half until it does not. A goal that is near enough is reached in one update.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ targets because of it."""
 SETTLING_TURN: Final = 0.043
 """The same while the body settles [rad]: more would be seen as a jump."""
 WIDER: Final = 0.5
-"""By which part further a body may turn that would leave its targets [1], again and again while they move."""
+"""By which part the bounds grow for a body that would leave its targets [1], once while it settles."""
 STILL: Final = 1e-4
 """Largest change in an update [rad] of a body that rests."""
 

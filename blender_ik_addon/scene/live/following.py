@@ -5,10 +5,10 @@ What was solved for is noted in the file, see `rig.noted`, as digests: of the ta
 settings; of the pose as it was left; of the bones themselves; of what was keyed. Whether there is anything to
 do follows from these notes alone, also after undo, redo and loading.
 
-A solve gives the same as `posing.solve_pose` would from the present pose, but for influences below 1: these
-begin where others than live mode have left the bones. Targets, the object, the settings and what holds the
-bones make it start: a bone that is posed by hand stays until one of these changes. So does a new frame where
-the animation has moved the bones.
+A solve gives the same as `posing.solve_pose` would from the present pose, or from where a body that follows
+was going, but for influences below 1: these begin where others than live mode have left the bones. Targets,
+the object, the settings and what holds the bones make it start: a bone that is posed by hand stays until one
+of these changes. So does a new frame where the animation has moved the bones.
 """
 
 from collections.abc import Collection, Iterator
