@@ -43,8 +43,8 @@ from .preferences import look
 
 TIMER_SECONDS: Final = 0.02
 """Pause between two looks whether the tool that moves a handle still runs [s]."""
-WAITING: Final = ('TIMER', 'MOUSEMOVE', 'INBETWEEN_MOUSEMOVE', 'LEFTMOUSE')
-"""Events between the two clicks of a double-click."""
+PRESSED: Final = ('PRESS', 'DOUBLE_CLICK')
+"""Values of an event when a key or a button is pressed; timers, also those of reports, have others."""
 TOOLS: Final = ('POISE_OT_move_handle', 'POISE_OT_turn_handle', 'POISE_OT_trackball_handle')
 """The tools that move handles."""
 
@@ -217,7 +217,9 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
     _moves: bool
     """Whether the tool that moves it was begun."""
     _again_until: float
-    """Until when a second click makes two of it [s]; 0 before the first one."""
+    """Until when it may be pressed again for a second click [s]; 0 while it is pressed."""
+    _again: bool
+    """Whether it is pressed for the second time."""
 
     @staticmethod
     def _under(context: Context, event: Event) -> int:
@@ -225,7 +227,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
 
     def invoke(self, context: Context, event: Event) -> set[str]:
         self._index = self._under(context, event)
-        self._timer, self._moves, self._again_until = None, False, 0.0
+        self._timer, self._moves, self._again_until, self._again = None, False, 0.0, False
         if self._index < 0:
             return {'PASS_THROUGH'}
         armature = require_armature(context)
@@ -248,10 +250,12 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
             self.cancel(context)  # where the tool was cancelled nobody else has put the selection back
             return {'FINISHED'}
         if self._again_until:
-            return self._second_click(context, event)
+            return self._wait(context, event)
         if event.type in {'ESC', 'RIGHTMOUSE'}:
             return {'CANCELLED'}
         if event.type == 'LEFTMOUSE' and event.value == 'RELEASE':
+            if self._again:
+                return self._pin(require_armature(context))
             self._choose(context, require_armature(context), extend=event.shift)
             bpy.ops.ed.undo_push(message=translated(Message("Choose Handle")))
             self._again_until = time.monotonic() + 1e-3 * context.preferences.inputs.mouse_double_click_time
@@ -333,15 +337,19 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
         operators.poise.drag('INVOKE_DEFAULT', bone=bone, release_confirm=release_confirm)
         return {'FINISHED'}
 
-    def _second_click(self, context: Context, event: Event) -> set[str]:
-        """Pin the handle or free it if it is clicked again; all else goes on as if nobody waited for that."""
-        again = event.type == 'LEFTMOUSE' and event.value in {'PRESS', 'DOUBLE_CLICK'}
-        if not again and (time.monotonic() < self._again_until) and event.type in WAITING:
+    def _wait(self, context: Context, event: Event) -> set[str]:
+        """Wait whether the handle is pressed again; all else goes on as if nobody waited for that."""
+        pressed = event.value in PRESSED
+        if not pressed and time.monotonic() < self._again_until:
             return {'PASS_THROUGH'}
         self.cancel(context)
-        if not again or self._under(context, event) != self._index:
+        if not pressed or event.type != 'LEFTMOUSE' or self._under(context, event) != self._index:
             return {'FINISHED', 'PASS_THROUGH'}
-        armature = require_armature(context)
+        self._again_until, self._again = 0.0, True
+        return {'RUNNING_MODAL'}
+
+    def _pin(self, armature: Object) -> set[str]:
+        """Pin the handle, or free it."""
         entry = settings_of(armature).effectors[self._index]
         state = 'REACH' if present_state(armature, entry) == 'PIN' else 'PIN'
         try:
