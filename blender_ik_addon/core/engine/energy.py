@@ -61,8 +61,8 @@ IDLE: Final = 1e-3
 OVERSTRAINED: Final = 2.0
 """Force by strength from which a level is seen to give way further than it was thought to [1]."""
 
-TO_MIDDLE: Final = 0.3
-"""Part of the way to the middle of its limits from which a channel is searched [1]."""
+OFF_LIMITS: Final = 0.15
+"""Least distance from each of its limits at which the search starts a channel, by their distance [1]."""
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none: a step that stops on it ends so far away by rounding."""
 
@@ -283,10 +283,10 @@ class Energy:
         return result
 
     def off_limits(self, values: FloatArray) -> FloatArray:
-        """Poses (N, nv) in which channels with limits on both sides are nearer to the middle of them."""
-        limited = np.isfinite(self.lower) & np.isfinite(self.upper)
-        lower, upper = (np.where(limited, bound, values) for bound in (self.lower, self.upper))
-        return values + TO_MIDDLE * (0.5 * (lower + upper) - values)
+        """Poses (N, nv) in which channels with limits on both sides are not near to these."""
+        room = self.upper - self.lower
+        margin = np.where(np.isfinite(room), OFF_LIMITS * room, 0.0)
+        return np.minimum(np.maximum(values, self.lower + margin), self.upper - margin)
 
     def squares(self, residual: FloatArray) -> FloatArray:
         """|r|² of each penalty for residuals (N, m), (N, K) [1]."""
