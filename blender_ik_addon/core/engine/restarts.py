@@ -2,11 +2,12 @@
 """The search for a pose: from where the body is, and from random starts inside the limits.
 
 The energy has local minima: a knee that is asked to bend backwards is stuck at its limit although the leg,
-turned half round, would reach. From where the body is two descents start: one at full strengths to the
-minimum next to the body, which ends if its first step takes the body away, and one with soft strengths first,
-which passes small minima. The second starts off the limits: a leg that stands straight on the limit of its
-knee would stay straight, and the body fold over it. A solved pose is a minimum, so solving it again leaves it
-where it is.
+turned half round, would reach. One descent at full strengths leads to the minimum next to the body, and ends
+if its first step takes the body away: a solved pose is a minimum, so solving it again leaves it where it is.
+Others have soft strengths first, which pass small minima. One starts where the body is and one at the
+preferred pose, and the lower one goes on: else a body that is bent would be solved in another way than one at
+rest. Both start off the limits: a leg that stands straight on the limit of its knee would stay straight, and
+the body fold over it.
 
 Where targets are missed, random starts follow: channels that move a missed task, or a task that shares
 channels with it, are spread over their limits, others stay. Every other one descends at soft strengths and
@@ -145,18 +146,25 @@ def _lowest_about(
     options: SolverOptions,
     callback: Callable[[int, FloatArray], bool] | None,
 ) -> Plan[Minimum]:
-    """The minimum next to where the body is (N, nv), or the one to which soft strengths lead from there.
+    """The minimum next to where the body is (N, nv), or the lowest one to which soft strengths lead.
 
     From that they lead no lower.
     """
     count, most = len(values), options.max_iterations
-    both = energy.select(np.tile(np.arange(count), 2))
-    both = both.pulling(np.concatenate([energy.strengths, energy.softened().strengths]))
-    starts = np.concatenate([values, energy.off_limits(values)])
-    most_of_each = np.repeat([1, most], count)
-    second = np.repeat([False, True], count)
-    first = yield from _minimum(both, starts, options, most_of_each, callback, precision=ROUGH, far=second)
-    near, far = (_rows(energy, first, rows) for rows in np.arange(2 * count).reshape(2, count))
+    starts = [values, energy.off_limits(values), energy.off_limits(energy.preferred / energy.weight)]
+    if np.abs(starts[2] - starts[1]).max(initial=0.0) <= ROUGH:
+        starts.pop()
+    rows = np.arange(len(starts) * count).reshape(-1, count)
+    weak = rows.ravel() >= count
+    many = energy.select(rows.ravel() % count)
+    many = many.pulling(np.where(weak[:, None], many.softened().strengths, many.strengths))
+    most_of_each = np.where(weak, most, 1)
+    first = yield from _minimum(
+        many, np.concatenate(starts), options, most_of_each, callback, precision=ROUGH, far=weak
+    )
+    lower = first.energies[rows[-1]] < (first.energies - _margin(many, first))[rows[1]]
+    soft = np.where(lower, rows[-1], rows[1])
+    near, far = (_rows(energy, first, some) for some in (rows[0], soft))
     # A body that one step takes away is not next to a minimum, nor one that finds no step.
     moved = np.abs(near.values - values).max(axis=1, initial=0.0)
     close = np.flatnonzero(near.settled | ((moved > 0.0) & (moved <= ROUGH)))
@@ -179,17 +187,17 @@ def _lowest_about(
     found = yield from _finished(energy, found, unfinished, options, left, callback)
     frames = np.setdiff1d(np.arange(count), kept)
     # The minima at soft strengths that have led lower.
-    known, led = first.energies[count + frames], first.values[count + frames]
+    known, led = first.energies[soft[frames]], first.values[soft[frames]]
     while len(frames) and not found.cancelled:
         start = energy.select(frames).off_limits(found.values[frames])
         away = np.abs(start - led).max(axis=1) > ROUGH
         frames, known, start = frames[away], known[away], start[away]
         if not len(frames):
             break
-        soft = energy.select(frames).softened()
-        rough = yield from _minimum(soft, start, options, most, precision=ROUGH, far=True)
+        weak = energy.select(frames).softened()
+        rough = yield from _minimum(weak, start, options, most, precision=ROUGH, far=True)
         # Mostly it is the minimum at soft strengths that has led here.
-        lower = np.flatnonzero(rough.energies < known - _margin(soft, rough))
+        lower = np.flatnonzero(rough.energies < known - _margin(weak, rough))
         frames, known, led = frames[lower], rough.energies[lower], rough.values[lower]
         if not len(frames):
             break
