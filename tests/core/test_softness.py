@@ -239,10 +239,10 @@ def test_an_exact_level_is_no_stronger_beside_a_soft_task_than_it_needs_to_be() 
     assert model.strengths[0, 1] == energy.strengths[0, 1]
 
 
-def bent_arm(seed: int, softness: float) -> tuple[Problem, Pose]:
+def bent_arm(seed: int, softness: float, limit: float) -> tuple[Problem, Pose]:
     """An arm that is to be in a pose drawn at random, and another such pose."""
-    arm = chain(3, lower=-2.0, upper=2.0)
-    angles = np.random.default_rng(seed).uniform(-2.0, 2.0, (2, 2, 3, 3))[0]
+    arm = chain(3, lower=-limit, upper=limit)
+    angles = np.random.default_rng(seed).uniform(-limit, limit, (2, 3, 3))
     aim, start = map(Pose.from_channels, np.pad(angles, ((0, 0), (0, 0), (3, 0))))
     placed = forward_kinematics(arm, aim)
     tasks = (
@@ -259,14 +259,14 @@ def largest_miss(problem: Problem, start: Pose, restarts: int) -> float:
 
 @pytest.mark.parametrize("softness", [0.0, 0.01])
 def test_a_target_to_which_no_single_pose_leads_is_found_from_another(softness: float) -> None:
-    """One pair of a pose and a start in five hundred is such a one."""
-    problem, start = bent_arm(822, softness)
+    """One pair of a pose and a start in thirty is such a one."""
+    problem, start = bent_arm(93, softness, limit=1.5)
     assert largest_miss(problem, start, 4) < 0.1 < largest_miss(problem, start, 0)
 
 
 def test_a_target_to_which_the_present_pose_does_not_lead_is_found_from_the_preferred_one() -> None:
-    """The present pose alone leads to 51 of these 60."""
-    missed = [largest_miss(*bent_arm(seed, 0.0), restarts=0) > 0.1 for seed in range(60)]
+    """The present pose alone led to 51 of these 60."""
+    missed = [largest_miss(*bent_arm(seed, 0.0, limit=2.0), restarts=0) > 0.1 for seed in range(60)]
     assert sum(missed) <= 2
 
 

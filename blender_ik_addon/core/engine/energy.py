@@ -61,7 +61,7 @@ IDLE: Final = 1e-3
 OVERSTRAINED: Final = 2.0
 """Force by strength from which a level is seen to give way further than it was thought to [1]."""
 
-OFF_LIMITS: Final = 0.15
+OFF_LIMITS: Final = 0.3
 """Least distance from each of its limits at which the search starts a channel, by their distance [1]."""
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none: a step that stops on it ends so far away by rounding."""

@@ -30,9 +30,9 @@ from ..tasks import ChoiceRows, OneOf, OnPlane, Rows, Task
 from ..tasks.frames import SlackPlane
 from .options import SolverOptions
 
-SAME: Final = 5e-5
-"""Difference of lengths [reach] or angles [rad] that is none: less than tolerances, and more than Blender's
-single precision leaves half a kilometre from the origin."""
+SAME: Final = 1e-4
+"""Difference of angles [rad], or of lengths by half the reach, that is none: less than tolerances, and more
+than Blender's single precision leaves half a kilometre from the origin, or a scale keyed near 1 in turns."""
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -431,7 +431,7 @@ def kept(system: System, values: FloatArray) -> BoolArray:
         return np.zeros(len(values), dtype=np.bool_)
     known = ~np.isnan(system.recorded[:, system.own]).any(axis=1)
     errors = system.errors(system.place(system.recorded_or(values)))
-    exact = SAME * np.where(system.angular, 1.0, system.problem.skeleton.reach)
+    exact = SAME * np.where(system.angular, 1.0, 0.5 * system.problem.skeleton.reach)
     return known & np.logical_and.reduce(errors <= exact, axis=1)
 
 
