@@ -101,7 +101,8 @@ def bake(shots: Path, results: Path, *, kill_after: int | None = None) -> tuple[
         lines = [line.replace(f"{shots}/", "") for line in said.read().splitlines()]
         told = [line.rstrip() for line in wrong if line.startswith("poise: ERROR")]
         run.wrong = [line.removeprefix("poise: ERROR: ").replace(f"{shots}/", "") for line in told]
-    run.baked = Counter(found[1] for line in lines if (found := re.search(r"(shot_\d+)\.blend: .*\bbaked\b", line)))
+    said_baked = re.compile(r"(shot_\d+)\.blend: .*\bbaked\b")
+    run.baked = Counter(found[1] for line in lines if (found := said_baked.search(line)))
     run.summary = lines[-1].removeprefix("poise: ")
     progress(run.summary)
     return run, killed

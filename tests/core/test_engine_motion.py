@@ -313,6 +313,22 @@ def test_targets_that_move_fast_are_met(rate: int, smoothness: float) -> None:
     assert solution.errors.max() < 1e-4 and solution.reached
 
 
+@pytest.mark.parametrize(("width", "depth"), [(0.1, 0.6), (0.3, 0.3), (0.3, 0.6)])
+def test_a_limb_that_is_straight_for_a_moment_meets_what_it_meets_alone(width: float, depth: float) -> None:
+    """In that frame the target is farther than the limb reaches, by less than the tolerance."""
+    skeleton, frames = chain(3), 17
+    part = np.linspace(-1.0, 1.0, frames) / width
+    away = 3.0 * (1.0 + 2e-5 - depth * (1.0 - np.exp(-part * part)))
+    angle = 1.2 * np.tanh(part)
+    places = away[:, None] * np.stack([np.sin(angle), np.cos(angle), np.zeros(frames)], axis=1)
+    places += forward_kinematics(skeleton, Pose.rest(skeleton)).point(0)
+    task = ReachPoint(joint=2, point=tip(), target=places)
+    solution = solve_sequence(
+        Problem(skeleton, (task,)), Pose.rest(skeleton, (frames,)), times=np.arange(frames) / 12.0
+    )
+    assert solution.reached
+
+
 def led_out(skeleton: Skeleton, frames: int) -> Problem:
     """Hips that must stay, and a hand that goes out of reach and comes back."""
     rest = forward_kinematics(skeleton, Pose.rest(skeleton))

@@ -171,9 +171,7 @@ class Energy:
         """s of each penalty [1]; 0 for exact tasks, (K,)."""
         self.exact: BoolArray = self.softness == 0.0
         """Which penalties are those of exact tasks, (K,)."""
-        self._members = np.asarray(
-            self.penalty_of_row[:, None] == np.arange(self.penalties), dtype=np.float64
-        )
+        self.members: BoolArray = self.penalty_of_row[:, None] == np.arange(self.penalties)
         """Which rows are those of each penalty, (m, K)."""
         self._same_penalty = self.penalty_of_row[:, None] == self.penalty_of_row
         """Which rows are of one penalty, (m, m)."""
@@ -290,7 +288,7 @@ class Energy:
 
     def squares(self, residual: FloatArray) -> FloatArray:
         """|r|² of each penalty for residuals (N, m), (N, K) [1]."""
-        return (residual * residual) @ self._members
+        return (residual * residual) @ self.members
 
     def by_level(self, squares: FloatArray) -> FloatArray:
         """|r| of each level for |r|² of each penalty (..., K), (..., levels) [1]."""

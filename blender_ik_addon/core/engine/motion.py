@@ -30,7 +30,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from .coupling import Coupling
-from .energy import LAST_STRENGTH, MET, SOFT, Energy
+from .energy import LAST_STRENGTH, SOFT, Energy, State
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
 from .restarts import searching
 
@@ -165,7 +165,7 @@ class Motion:
                 values[part] = yield from _progress(plan, float(begin), float(end))
             done += 1.0 / spacing
             known, away = wanted, values * weight - some.preferred
-            met = _with_all_above(some, _nearly_met(some, some.at(values).squares))
+            met = _with_all_above(some, self._met(some, some.at(values)))
         self.values = (_interpolated(known, away, times) + self._energy.preferred) / weight
         for window in windows(times, self._options.smoothness):
             first = window.frames.start + window.fixed
@@ -231,8 +231,8 @@ class Motion:
         middle frame of each stretch that misses by much is searched for with restarts, unless it goes on from
         the window before, which ends with the `fixed` frames.
         """
-        squares = energy.at(values).squares
-        far = squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
+        state = energy.at(values)
+        far = state.squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
         if fixed:
             far &= ~np.logical_and.accumulate(far, axis=0)
         frames = _middles(np.logical_or.reduce(far, axis=1))
@@ -241,9 +241,9 @@ class Motion:
         found = yield from searching(energy.select(frames), alone[frames], self._options, self._reached)
         alone = alone.copy()
         alone[frames] = found.values
-        whole = np.pad(_nearly_met(energy, squares).all(axis=1), 1)
+        whole = np.pad(self._met(energy, state).all(axis=1), 1)
         beside = (whole[:-2] | whole[2:])[:, None]
-        lost = far & (beside | _nearly_met(energy, energy.at(alone).squares))
+        lost = far & (beside | self._met(energy, energy.at(alone)))
         seeds = np.union1d(frames[lost[frames].any(axis=1)], _middles(np.logical_or.reduce(lost, axis=1)))
         return seeds, alone[seeds]
 
@@ -274,7 +274,7 @@ class Motion:
         Soft tasks do not keep the levels below from being met.
         """
         state = energy.at(values)
-        met, alone = _nearly_met(energy, state.squares), state.values.copy()
+        met, alone = self._met(energy, state), state.values.copy()
         frames = np.flatnonzero(~met.all(axis=1))
         # The nearest pose that meets them, not the one that is preferred.
         near, moved = energy.select(frames).preferring(alone[frames]), np.zeros((len(frames), alone.shape[1]))
@@ -287,11 +287,17 @@ class Motion:
             some = near.select(rows)
             start = alone[frames[rows]] + moved[rows]
             found = yield from self._lowered(some, start, None, self._options.step_tolerance, WORTH)
-            met[frames[rows]] |= _nearly_met(some, some.at(found.values).squares)
+            met[frames[rows]] |= self._met(some, found.state)
             moved[rows] = found.values - alone[frames[rows]]
             done = np.union1d(done, rows)
         alone[frames] += moved
         return _with_all_above(energy, met), alone
+
+    def _met(self, energy: Energy, state: State) -> BoolArray:
+        """Which penalties have no task that is missed in the frames of a state, (N, K)."""
+        system = energy.system
+        missed = system.errors(state.posed) > self._reached
+        return ~(missed[:, system.task_of_row] @ energy.members)
 
     def _followed(self, energy: Energy, values: FloatArray, seeds: Sequence[IntArray]) -> Plan[FloatArray]:
         """Each frame minimised alone, from the one before it on the way from the nearest of some seeds.
@@ -368,11 +374,6 @@ def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
         return some
     stays = np.arange(part.stop - part.start)[:, None] < window.fixed
     return some.within(*(np.where(stays, values[part], bound) for bound in (-np.inf, np.inf)))
-
-
-def _nearly_met(energy: Energy, squares: FloatArray) -> BoolArray:
-    """Which penalties count as met, soft ones within their softness, for |r|², (N, K) each."""
-    return squares <= np.square(np.maximum(MET, energy.softness))
 
 
 def _with_all_above(energy: Energy, met: BoolArray) -> BoolArray:

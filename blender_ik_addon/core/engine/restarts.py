@@ -163,8 +163,8 @@ def _lowest_about(
         many, np.concatenate(starts), options, most_of_each, callback, precision=ROUGH, far=weak
     )
     lower = first.energies[rows[-1]] < (first.energies - _margin(many, first))[rows[1]]
-    soft = np.where(lower, rows[-1], rows[1])
-    near, far = (_rows(energy, first, some) for some in (rows[0], soft))
+    soft = np.asarray(np.where(lower, rows[-1], rows[1]), dtype=np.int64)
+    near, far = _rows(energy, first, rows[0]), _rows(energy, first, soft)
     # A body that one step takes away is not next to a minimum, nor one that finds no step.
     moved = np.abs(near.values - values).max(axis=1, initial=0.0)
     close = np.flatnonzero(near.settled | ((moved > 0.0) & (moved <= ROUGH)))
