@@ -182,19 +182,19 @@ class BandFactors:
         """Factorise.
 
         Args:
-            blocks: On the diagonal, (F, n, n).
+            blocks: On the diagonal, (F, n, n); they are overwritten.
             first: Diagonals of the blocks next to them, (F − 1, n).
             second: Of those after them, (F − 2, n).
 
         Raises:
             numpy.linalg.LinAlgError: The matrix is not positive definite.
         """
-        self._inverse = np.empty_like(blocks)
+        self._inverse = blocks
         self._lower = np.empty_like(blocks[1:])
         """L_{f+1,f}."""
         self._second = second
-        inverse, lower, pivots = self._inverse, self._lower, blocks.copy()
-        for f, pivot in enumerate(pivots):
+        inverse, lower = self._inverse, self._lower
+        for f, pivot in enumerate(blocks):
             if f:
                 beside = np.diag(first[f - 1])
                 if f > 1:
@@ -205,7 +205,7 @@ class BandFactors:
             np.linalg.cholesky(pivot)
             found = np.asarray(np.linalg.inv(pivot), dtype=np.float64)
             # What is not symmetric grows from frame to frame.
-            np.multiply(found + found.T, 0.5, out=inverse[f])
+            np.multiply(found + found.T, 0.5, out=pivot)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """The solution for a right side, (F, n)."""

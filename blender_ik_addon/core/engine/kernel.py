@@ -453,10 +453,12 @@ class _Linear:
     def __init__(
         self, hessian: FloatArray, damping: FloatArray, tied: Part | None, stiffness: FloatArray
     ) -> None:
-        self._matrices = _damped(hessian, damping)
-        self._band, self._stiffness = None if tied is None else tied.band, stiffness
+        self._hessian, self._stiffness = hessian, stiffness
+        self._band = None if tied is None else tied.band
+        self._added: FloatArray = np.broadcast_to(damping[:, None], hessian.shape[:2])
+        """What is added to the diagonals, (N, nv)."""
         if self._band is not None:
-            diagonals(self._matrices)[...] += self._band.diagonal[:, None] * stiffness
+            self._added = self._added + self._band.diagonal[:, None] * stiffness
 
     def solve(self, right: FloatArray, held: BoolArray, rows: IntArray) -> FloatArray:
         """The solution for right sides (m, nv) of some frames, or all of a motion; 0 where channels are held.
@@ -464,18 +466,20 @@ class _Linear:
         Raises:
             numpy.linalg.LinAlgError: The matrices of a motion are not positive definite.
         """
-        right = np.where(held, 0.0, right)
+        right, matrices = np.where(held, 0.0, right), self._hessian[rows]
+        diagonals(matrices)[...] += self._added[rows]
+        _mask(matrices, held)
         if self._band is None:
-            masked = _mask(self._matrices[rows], held)
-            return np.asarray(np.linalg.solve(masked, right[..., None])[..., 0], dtype=np.float64)
+            return np.asarray(np.linalg.solve(matrices, right[..., None])[..., 0], dtype=np.float64)
         moving, band = ~held, self._band
         first = band.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
         second = band.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
-        return BandFactors(_mask(self._matrices.copy(), held), first, second).solve(right)
+        return BandFactors(matrices, first, second).solve(right)
 
     def times(self, change: FloatArray, rows: IntArray) -> FloatArray:
         """The matrices by changes (m, nv) of some frames, all those of a motion."""
-        product = times(self._matrices[rows], change)
+        every = len(rows) == len(self._hessian)
+        product = times(self._hessian if every else self._hessian[rows], change) + self._added[rows] * change
         band = self._band
         if band is None:
             return product
