@@ -149,7 +149,7 @@ class Motion:
             weights = _weights(some, met[before] & met[after], coupling)
             starts = [values]
             if spacing == spacings[0]:
-                plan = self._followed(some, values, _ends(len(index)))
+                plan = self._followed(some, values, np.array([0, len(index) - 1]))
                 ways = yield from _progress(plan, done / work, (done + 1.0 / spacing) / work)
                 starts = [values, *ways]
                 done += 1.0 / spacing
@@ -190,11 +190,11 @@ class Motion:
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
         seeds, poses = yield from self._lost(energy, found.values, alone, window.fixed)
         if len(seeds):
-            # Frames far apart miss a body that turns fast. Followed frame by frame, from either end or from
-            # the frames in which it has been found, it is not missed.
+            # Frames far apart miss a body that turns fast. Followed frame by frame, from either end or from a
+            # frame in which it has been found, it is not missed.
             start = self._start[part].copy()
             start[seeds] = poses
-            followed = yield from self._followed(weak, start, [*_ends(len(start)), seeds])
+            followed = yield from self._followed(weak, start, np.append([0, len(start) - 1], seeds))
             values = yield from self._lowest(weak, [values, *followed], unknown)
             found, alone = yield from self._strengthened(energy, weak, values, coupling)
         self.values[part] = found.values
@@ -299,24 +299,22 @@ class Motion:
         missed = system.errors(state.posed) > self._reached
         return ~(missed[:, system.task_of_row] @ energy.members)
 
-    def _followed(self, energy: Energy, values: FloatArray, seeds: Sequence[IntArray]) -> Plan[FloatArray]:
-        """Each frame minimised alone, from the one before it on the way from the nearest of some seeds.
+    def _followed(self, energy: Energy, values: FloatArray, seeds: IntArray) -> Plan[FloatArray]:
+        """Each frame minimised alone, from the one before it on the way from a seed.
 
         Args:
             energy: Of F frames.
             values: Where to start at the seeds, (F, nv).
-            seeds: Frames (n,) of each of P ways.
+            seeds: The frame in which each of P ways begins, (P,).
 
         Returns:
             (P, F, nv).
         """
-        away = np.arange(len(values))[:, None]
-        nearest = np.stack([own[np.abs(away - own).argmin(axis=1)] for own in seeds])
-        distance = np.abs(away[:, 0] - nearest)
+        distance = np.abs(np.arange(len(values)) - seeds[:, None])
         ways = np.stack([values] * len(seeds))
         for step in range(int(distance.max(initial=0)) + 1):
             way, frame = np.nonzero(distance == step)
-            before = frame - np.sign(frame - nearest[way, frame])
+            before = frame - np.sign(frame - seeds[way])
             found = yield from self._lowered(energy.select(frame), ways[way, before], None, ROUGH)
             ways[way, frame] = found.values
         return ways
@@ -353,11 +351,6 @@ def _progress(plan: Plan[_Result], begin: float, end: float) -> Generator[float,
             return stop.value
         part += NEARER * (end - part)
         yield part
-
-
-def _ends(frames: int) -> list[IntArray]:
-    """The first of so many frames, and the last."""
-    return [np.array([0]), np.array([frames - 1])]
 
 
 def _middles(frames: BoolArray) -> IntArray:
