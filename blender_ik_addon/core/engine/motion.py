@@ -52,7 +52,7 @@ WORTH: Final = 1e-2
 """Decrease of the energy [1] that is not worth an iteration to see which start leads lower, or what a frame
 misses alone: of that it is a millionth of the reach at most."""
 LOST: Final = 0.05
-"""Residual of a level that can be met [1] above which another motion is searched for."""
+"""By how much more a motion misses a level than a pose alone [1] for another one to be searched for."""
 SPRUNG: Final = 10.0
 """The same for a soft task, by its softness [1]: springs give way by less."""
 NEARER: Final = 0.2
@@ -188,15 +188,19 @@ class Motion:
         if far:  # else fewer frames have led near it, or a pass before
             values = yield from self._lowest(weak, [values], unknown, far=True)
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
-        seeds, poses = yield from self._lost(energy, found.values, alone, window.fixed)
+        seeds, poses = yield from self._lost(energy, found.values, window.fixed)
         if len(seeds):
-            # Frames far apart miss a body that turns fast. Followed frame by frame, from either end or from a
-            # frame in which it has been found, it is not missed.
+            # Frames far apart miss a body that turns fast, and weak levels give way far to those below.
+            # Followed frame by frame at full strengths, from where it has been found, it is not missed.
             start = self._start[part].copy()
             start[seeds] = poses
-            followed = yield from self._followed(weak, start, np.append([0, len(start) - 1], seeds))
-            values = yield from self._lowest(weak, [values, *followed], unknown)
-            found, alone = yield from self._strengthened(energy, weak, values, coupling)
+            followed = yield from self._followed(energy, start, seeds)
+            least = self._strict(energy, found.values, coupling)
+            for way in followed:
+                other, by_itself = yield from self._strengthened(energy, weak, way, coupling)
+                total = self._strict(energy, other.values, coupling)
+                if total < least:
+                    found, alone, least = other, by_itself, total
         self.values[part] = found.values
         new = slice(part.start + window.fixed, part.stop)
         self.alone[new] = alone[window.fixed :]
@@ -222,30 +226,35 @@ class Motion:
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
 
-    def _lost(
-        self, energy: Energy, values: FloatArray, alone: FloatArray, fixed: int
-    ) -> Plan[tuple[IntArray, FloatArray]]:
-        """Frames (n,) of a motion (F, nv) that miss by much what they can meet; their poses alone, (n, nv).
+    def _lost(self, energy: Energy, values: FloatArray, fixed: int) -> Plan[tuple[IntArray, FloatArray]]:
+        """Frames (n,) in which a body that misses by much has been found alone, and its poses there, (n, nv).
 
-        A frame can meet a level that it meets alone, or that the frame beside it meets in the motion. The
-        middle frame of each stretch that misses by much is searched for with restarts, unless it goes on from
-        the window before, which ends with the `fixed` frames.
+        The middle frame of each stretch of a motion (F, nv) that misses by much is searched for with
+        restarts, unless it goes on from the window before, which ends with the `fixed` frames.
         """
-        state = energy.at(values)
-        far = state.squares > np.square(np.maximum(LOST, SPRUNG * energy.softness))
+        squares = energy.at(values).squares
+        much = np.maximum(LOST, SPRUNG * energy.softness)
+        far = squares > much * much
         if fixed:
             far &= ~np.logical_and.accumulate(far, axis=0)
         frames = _middles(np.logical_or.reduce(far, axis=1))
         if not len(frames):
-            return frames, alone[frames]
-        found = yield from searching(energy.select(frames), alone[frames], self._options, self._reached)
-        alone = alone.copy()
-        alone[frames] = found.values
-        whole = np.pad(self._met(energy, state).all(axis=1), 1)
-        beside = (whole[:-2] | whole[2:])[:, None]
-        lost = far & (beside | self._met(energy, energy.at(alone)))
-        seeds = np.union1d(frames[lost[frames].any(axis=1)], _middles(np.logical_or.reduce(lost, axis=1)))
-        return seeds, alone[seeds]
+            return frames, values[frames]
+        some = energy.select(frames)
+        found = yield from searching(some, values[frames], self._options, self._reached)
+        gained = np.sqrt(squares[frames]) - np.sqrt(found.state.squares)
+        # No level above may be missed by more.
+        better = (gained > much) & np.logical_and.accumulate(gained > -ROUGH, axis=1)
+        lost = np.logical_or.reduce(better, axis=1)
+        return frames[lost], found.values[lost]
+
+    def _strict(self, energy: Energy, values: FloatArray, coupling: Coupling) -> float:
+        """Energy of a motion (F, nv) with the strengths of single poses, without levels that are reached."""
+        state, every = energy.at(values), np.arange(len(values))
+        pulls = np.where(self._met(energy, state), 0.0, energy.pulls(state.squares, energy.strengths))
+        tied = coupling.part(every, np.zeros_like(state.away))
+        own = pulls.sum(axis=1) + state.posture
+        return float(tied.energies(own, state.away, energy.stiffness).sum())
 
     def _lowest(
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
