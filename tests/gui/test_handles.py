@@ -12,6 +12,9 @@ FROM_PRESS = 8.0
 """How far the mouse may be from where it was pressed before a drag begins [pixels]: a step and Blender's own
 threshold."""
 
+BESIDE = 60.0
+"""From where the mouse comes to a handle [pixels]."""
+
 OBJECT_MODE = "with bpy.context.temp_override(**in_view):\n    bpy.ops.object.mode_set(mode='OBJECT')\n"
 
 TWO = """
@@ -87,6 +90,8 @@ class Handles(InWindow):
     ) -> tuple[float, float]:
         """Press a handle and drag it, without letting go; where the mouse is then."""
         x, y = self.handle(name)
+        # A mouse that is there already does not move, and a click may just have ended.
+        self.window.point((x + BESIDE, y))
         self.window.move((x, y))
         self.window.settle(2)
         self.window.press()

@@ -182,11 +182,10 @@ class Motion:
         energy = _from(self._energy, self.values, window)
         weak = energy.with_strengths(SOFT)
         coupling = Coupling.of(self._times[part], self._options.smoothness)
-        # As long as it is not known which frames can meet their targets.
-        unknown = coupling.weighted(OUT_OF_REACH)
         values = self.values[part]
         if far:  # else fewer frames have led near it, or a pass before
-            values = yield from self._lowest(weak, [values], unknown, far=True)
+            # It is not known yet which frames can meet their targets.
+            values = yield from self._lowest(weak, [values], coupling.weighted(OUT_OF_REACH), far=True)
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
         seeds, poses = yield from self._lost(energy, found.values, window.fixed)
         if len(seeds):
