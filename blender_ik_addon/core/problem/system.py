@@ -31,8 +31,8 @@ from ..tasks.frames import SlackPlane
 from .options import SolverOptions
 
 SAME: Final = 1e-4
-"""Difference of angles [rad], or of lengths by half the reach, that is none: less than tolerances, and more
-than Blender's single precision leaves half a kilometre from the origin, or a scale keyed near 1 in turns."""
+"""Difference of angles [rad], or of lengths by half the reach, that is none: less than tolerances, more than
+Blender's single precision leaves half a kilometre from the origin, and than a little shear turns bones."""
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One pose solved: `solve`, and the `Solution` that it gives.
 
-The energy of the pose is minimised from the given pose (`engine`). Where targets are missed, the minimisation
-restarts from random poses inside the limits, in one batch. The solution is the minimum with the lowest
-energy; the one found from the given pose is kept unless another is lower by more than a margin.
+The energy of the pose is minimised from the given pose and from the preferred one (`engine`). Where targets
+are missed, the minimisation restarts from random poses inside the limits, in one batch. The solution is the
+minimum with the lowest energy; the one next to the given pose is kept unless another is lower by more than a
+margin.
 
 The methods of the papers iterate their step rules from the given pose (`methods`).
 
