@@ -536,3 +536,14 @@ def test_live_draws_what_follows_to_its_keys_as_a_bake_does(tool: list[bool], ar
     for frame, places in shown.items():
         bpy.context.scene.frame_set(frame)
         assert np.linalg.norm(trunk_places(armature) - places, axis=1).max() < 0.03
+
+
+@pytest.mark.parametrize("hand", [(-0.06, -0.18, 0.12), (-0.42, 0.04, 0.35), (-0.2, 0.06, 0.26)])
+def test_a_hand_that_is_low_beside_the_body_bends_both_knees(hand: tuple[float, ...], armature: Any):
+    """From legs that begin nearer to the limits of their knees these bend by 84 degrees, the trunk more."""
+    effector(armature, "hand.R").target.location = hand
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+    assert np.linalg.norm(place(armature, "hand.R") - hand) < HALF_MILLIMETRE
+    assert min(knee(armature, ".L"), knee(armature, ".R")) > 100.0
+    assert trunk(armature) < 60.0
