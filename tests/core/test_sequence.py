@@ -363,6 +363,16 @@ def test_where_a_target_that_is_out_of_reach_rests_it_is_missed_by_no_more_than_
     assert_allclose(motion.errors[-1], alone.errors[-1], atol=1e-4)
 
 
+def test_where_targets_rest_a_level_gives_way_to_those_below_by_no_more_than_in_a_frame_alone() -> None:
+    skeleton, path = chain(JOINTS), np.r_[np.linspace(3.0, 4.4, 9), np.full(20, 4.4)]
+    elsewhere = ReachPoint(joint="joint.1", point=tip(), target=np.array([1.5, -0.5, 0.5]), priority=1)
+    problem = Problem(skeleton, (follow(path[:, None] * np.array([0.0, 1.0, 0.0])), elsewhere))
+    motion = solve_sequence(problem, Pose.rest(skeleton, (len(path),)), cyclic=False, restarts=2)
+    alone = solve_each(problem, motion.pose, smoothness=0.0, restarts=2)
+    assert motion.errors[-1, 0] > 0.3
+    assert_allclose(motion.errors[-1], alone.errors[-1], atol=2e-3)
+
+
 def test_a_snap_that_is_no_jump_is_smoothed_too() -> None:
     assert largest_step(np.linspace(3.0, 4.4, 9)) < 0.2
 

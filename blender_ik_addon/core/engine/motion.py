@@ -8,14 +8,16 @@ so on to all frames, where a few iterations are left. Which frames can meet thei
 the coarser frames on either side, until all frames are solved alone.
 
 **Strengths.** With the strengths of a single pose a motion would jump for the last hundredth of a
-millimetre, where a limb gets straight or turns about. So levels are weaker here. But terms over time also
-resist the motion of the targets themselves, by a force that is known: T x for targets that move along x. A
-level that its frame can meet alone is strengthened by a multiple of that force, and is met however fast its
-targets move; and by as much as if one more level lay between it and those below. One that the frame cannot
-meet is not, and does not jump; the frame counts less against the terms over time then. From frames beside it
-to those that are more than τ away all this changes by degrees, from the force alone to its multiple: the body
-leans into what is out of reach over more frames, and where it comes to rest it misses by no more. Where
-targets jump the force has no bound. There the terms over time are weakened until it is no more than the
+millimetre, where a limb gets straight or turns about. So levels are weaker here, and nearer to each other
+while targets move: where these rest nothing can jump, and a level gives way to those below by no more than in
+a single pose. Between the two strengths change over 2 τ.
+
+Terms over time also resist the motion of the targets themselves, by a force that is known: T x for targets
+that move along x. A level that its frame can meet alone is strengthened by a multiple of that force, and is
+met however fast its targets move. One that the frame cannot meet is not, and does not jump; the frame counts
+less against the terms over time then. From frames beside it to those that are more than τ away this changes
+by degrees, from the force alone to its multiple: the body leans into what is out of reach over more frames.
+Where targets jump the force has no bound. There the terms over time are weakened until it is no more than the
 strength of a single pose: frames beside a jump would otherwise miss their targets to be nearer to it.
 """
 
@@ -30,7 +32,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from .coupling import Coupling
-from .energy import LAST_STRENGTH, SOFT, Energy, State
+from .energy import LAST_STRENGTH, SOFT, STRENGTH_RATIO, Energy, State
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
 from .restarts import searching
 
@@ -51,10 +53,10 @@ OVERLAP: Final = 6.0
 WORTH: Final = 1e-2
 """Decrease of the energy [1] that is not worth an iteration to see which start leads lower, or what a frame
 misses alone: of that it is a millionth of the reach at most."""
+RESTING: Final = 0.01
+"""How far targets or the preferred pose go in τ [1] that are half at rest."""
 LOST: Final = 0.05
 """By how much more a motion misses a level than a pose alone [1] for another one to be searched for."""
-SPRUNG: Final = 10.0
-"""The same for a soft task, by its softness [1]: springs give way by less."""
 NEARER: Final = 0.2
 """Part of the rest by which reported progress grows with an iteration [1]: their number is not known."""
 
@@ -118,6 +120,8 @@ class Motion:
         """
         self._far = far
         self._energy, self._start = energy, values
+        self._weak = energy.pulling(_strengths(energy, values, Coupling.of(times, options.smoothness).span))
+        """With the strengths of a motion."""
         self._times, self._options, self._reached = times, options, tolerance
         self.values: FloatArray = values.copy()
         """(F, nv) [m, rad]."""
@@ -137,7 +141,7 @@ class Motion:
         # All frames count twice, and so do those farthest apart.
         work = 2.0 + sum(1.0 / spacing for spacing in (*spacings[:1], *spacings))
         done = 0.0
-        weight, times, weak = self._energy.weight, self._times, self._energy.with_strengths(SOFT)
+        weight, times, weak = self._energy.weight, self._times, self._weak
         known, away = times, weak.at(self._start).away
         met = np.zeros((frames, weak.penalties), dtype=np.bool_)  # not known yet
         for spacing in spacings:
@@ -180,7 +184,7 @@ class Motion:
         """Minimise over all frames of a window; its minimum may be `far` from where they are."""
         part = window.frames
         energy = _from(self._energy, self.values, window)
-        weak = energy.with_strengths(SOFT)
+        weak = _from(self._weak, self.values, window)
         coupling = Coupling.of(self._times[part], self._options.smoothness)
         values = self.values[part]
         if far:  # else fewer frames have led near it, or a pass before
@@ -217,10 +221,7 @@ class Motion:
         coupling, asked = _asked(energy, values, firm, coupling.weighted(_weights(energy, met, coupling)))
         # With a multiple of the force beside a frame that cannot meet its targets a limb would snap straight
         # there, or bend all at once.
-        apart = _apart(met, coupling.span)
-        factor = 1.0 + LEVER**apart / SOFT.last * asked[:, None]
-        # Lower levels may pull by longer levers.
-        factor *= SOFT.ratio ** (apart * (energy.level_of < energy.level_of.max(initial=0)))
+        factor = 1.0 + LEVER ** _apart(met, coupling.span) / SOFT.last * asked[:, None]
         stronger = weak.pulling(weak.strengths * np.where(firm, factor, 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
@@ -232,8 +233,7 @@ class Motion:
         restarts, unless it goes on from the window before, which ends with the `fixed` frames.
         """
         squares = energy.at(values).squares
-        much = np.maximum(LOST, SPRUNG * energy.softness)
-        far = squares > much * much
+        far = (squares > LOST**2) & energy.exact
         if fixed:
             far &= ~np.logical_and.accumulate(far, axis=0)
         frames = _middles(np.logical_or.reduce(far, axis=1))
@@ -243,7 +243,7 @@ class Motion:
         found = yield from searching(some, values[frames], self._options, self._reached)
         gained = np.sqrt(squares[frames]) - np.sqrt(found.state.squares)
         # No level above may be missed by more.
-        better = (gained > much) & np.logical_and.accumulate(gained > -ROUGH, axis=1)
+        better = (gained > LOST) & np.logical_and.accumulate(gained > -ROUGH, axis=1)
         lost = np.logical_or.reduce(better, axis=1)
         return frames[lost], found.values[lost]
 
@@ -380,6 +380,19 @@ def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
 def _with_all_above(energy: Energy, met: BoolArray) -> BoolArray:
     """Which penalties are met together with the exact ones of all levels above, (N, K) each."""
     return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met
+
+
+def _strengths(energy: Energy, values: FloatArray, span: int) -> FloatArray:
+    """σ of each penalty in a motion from bodies (F, nv) whose τ spans so many frames, (F, K)."""
+    forth = (_residual(energy, values, 1) - energy.at(values).residual)[:-1]
+    way = np.linalg.norm(np.hstack([forth, np.diff(energy.preferred, axis=0)]), axis=1)
+    still = 1.0 / (1.0 + np.square(span / RESTING * np.pad(way, 1)))
+    still = np.pad(np.minimum(still[1:], still[:-1]), span, mode="edge")
+    part = np.convolve(still, np.full(2 * span + 1, 1.0 / (2 * span + 1)), "valid")
+    soft = energy.with_strengths(SOFT).strengths
+    strict = energy.with_strengths(replace(SOFT, ratio=STRENGTH_RATIO)).strengths
+    # Soft tasks keep their strength: they are meant to give way.
+    return np.asarray(soft * (strict / soft) ** (part[:, None] * energy.exact), dtype=np.float64)
 
 
 def _apart(met: BoolArray, span: int) -> FloatArray:
