@@ -179,6 +179,77 @@ def test_what_follows_is_no_target_that_counts_in_a_solve_or_a_bake(armature: An
     assert posing.solve_pose(armature).message.startswith("1 of 5 targets missed: hand.L by ")
 
 
+@pytest.mark.parametrize("live", [False, True])
+def test_hands_that_come_back_bring_the_body_back(armature: Any, live: bool):
+    posing.switch_live(armature, live)
+    hands = [effector(armature, f"hand.{side}").target for side in "LR"]
+    homes = [Vector(hand.location) for hand in hands]
+
+    def at(way: tuple[float, float, float]) -> np.ndarray:
+        for hand, home, side in zip(hands, homes, (1.0, -1.0), strict=True):
+            hand.location = home + Vector((side * way[0], *way[1:]))
+        bpy.context.view_layer.update()
+        if not live:
+            posing.solve_pose(armature)
+        return matrices(armature)
+
+    stands, low = at((0.0, 0.0, 0.0)), (0.0, -0.4, -0.45)
+    bows = at(low)
+    assert np.abs(bows - stands).max() > 0.2
+    for part in (0.9, 0.75, 0.5, 0.25, 0.0, 0.4):
+        at((0.0, -0.4 * part, -0.45 * part))
+    np.testing.assert_allclose(at(low), bows, atol=10.0 * HALF_MILLIMETRE)
+    np.testing.assert_allclose(at((0.0, 0.0, 0.0)), stands, atol=10.0 * HALF_MILLIMETRE)
+
+
+def test_a_dragged_hand_that_comes_back_brings_the_trunk_back(armature: Any):
+    before, lean = place(armature, "hand.L"), trunk(armature)
+    for wanted in (before + np.array((0.0, -0.4, -0.5)), before):
+        dragged(armature, wanted)
+        posing.solve_pose(armature)
+    assert trunk(armature) - lean < 15.0
+
+
+def test_what_follows_goes_along_with_the_feet(armature: Any):
+    """Targets that are moved as a whole, as by a step and a turn, have the same body elsewhere."""
+    for part in ("foot.L", "foot.R"):
+        posing.set_state(armature, list(states(armature)).index(part), 'REACH')
+    effector(armature, "hand.L").target.location += Vector((0.1, -0.3, -0.2))
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).reached
+    before = matrices(armature)
+    motion = Matrix.Translation((0.7, -1.1, 0.2)) @ Matrix.Rotation(1.0, 4, 'Z')
+    for entry in armature.poise.effectors:
+        if entry.state == 'REACH':
+            entry.target.matrix_world = motion @ entry.target.matrix_world
+    bpy.context.view_layer.update()
+    for _ in range(2):
+        assert posing.solve_pose(armature).reached
+        np.testing.assert_allclose(matrices(armature), np.array(motion) @ before, atol=0.05)
+
+
+def test_a_bake_does_not_depend_on_what_was_solved_before_it():
+    def baked(*solved: int) -> np.ndarray:
+        armature, scene, found = character(), bpy.context.scene, list[np.ndarray]()
+        hand = effector(armature, "hand.L").target
+        home = Vector(hand.location)
+        for frame, way in ((1, 0.0), (12, -0.4), (24, 0.0)):
+            hand.location = home + Vector((0.0, way, way))
+            hand.keyframe_insert("location", frame=frame)
+        for frame in solved:
+            scene.frame_set(frame)
+            posing.solve_pose(armature)
+        posing.bake(armature, range(1, 25))
+        for frame in (1, 12):
+            scene.frame_set(frame)
+            found.append(matrices(armature))
+        return np.array(found)
+
+    first = baked()
+    assert np.abs(first[1] - first[0]).max() > 0.2
+    np.testing.assert_allclose(baked(12), first, atol=0.06)
+
+
 def test_handles_of_what_follows_are_brought_to_the_bones_that_keys_have_moved(armature: Any):
     hand, hips, chest = (effector(armature, part).target for part in ("hand.L", "hips", "chest"))
     for frame, low in ((1, 0.0), (20, -0.8)):

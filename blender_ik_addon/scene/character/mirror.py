@@ -255,7 +255,7 @@ def _mirror_states(
         elif pin is None:
             hold(armature_object, entry, state)
         else:
-            entry.state, entry.pin_matrix = state, pin
+            entry.state, entry.pin_matrix, entry.stance_matrix = state, pin, (0.0,) * 16
             if target_of(entry) is not None:
                 note_place(entry)
     depsgraph = bpy.context.evaluated_depsgraph_get()

@@ -37,6 +37,7 @@ from ..kinds.kinds import AXES
 from ..live import following
 from ..properties.naming import follow_names
 from ..properties.settings import POISE_PG_effector, settings_of
+from ..rig.noted import note_carriers
 from ..rig.rig import notes_on_bones
 from .preferring import prefer_present_pose, widen_limits, widen_to_action
 
@@ -304,6 +305,10 @@ def setup_character(
         effectors = _Effectors(armature_object, armature.skeleton, character, notes)
         effectors.remove_others(parts, poles=poles)
         effectors.set(parts)
+        if parts:
+            depsgraph = bpy.context.evaluated_depsgraph_get()
+            depsgraph.update()
+            note_carriers(armature_object, depsgraph)
         notes += notes_on_bones(armature_object, armature, chains)
         follow_names(armature_object)
         # The last thing of all, since it cannot be put back.

@@ -26,6 +26,7 @@ from ..armature.armature import check_armature, world_from_armature
 from ..kinds.kinds import KINDS, Effector, asked_of
 from ..properties.settings import STATE_ITEMS, POISE_PG_effector, POISE_PG_target, settings_of
 from .feet import angles_of, foot_at_target, is_rolling, read_foot, with_feet_rolled
+from .stance import stance
 
 COPIED: Final = ("bone", "kind", "priority", "weight", "chain_depth", "is_support", "stay")
 """Fields of an entry that an effector takes as they are."""
@@ -108,6 +109,7 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
         softness_rotation=entry.softness_rotation if asked.turned else 0.0,
         state=state,
         pin=tuple(entry.pin_matrix) if state != 'REACH' and is_held(entry) else None,
+        stood=tuple(entry.stance_matrix) if state == 'FOLLOW' and any(entry.stance_matrix) else None,
         **kind.read(label, entry),
         **read_foot(armature_object, label, entry),
     )
@@ -353,8 +355,9 @@ def world_from_targets(
     """Read the matrices of the targets at the depsgraph's frame, (T, 4, 4) [m].
 
     An effector has as many as `Effector.targets` has names, in the order of the effectors. That of one whose
-    bone is held is the matrix of the bone where it is held, with the origin at its point. That of an effector
-    without a target is the identity. Those of feet that roll are where foot and toes are rolled to.
+    bone is held is the matrix of the bone where it is held, with the origin at its point; that of one that
+    follows is taken along with what carries it. That of an effector without a target is the identity. Those
+    of feet that roll are where foot and toes are rolled to.
 
     Args:
         entries: The list of effectors at the depsgraph's frame, see `trails.sampling`; by default as it is.
@@ -373,6 +376,15 @@ def world_from_targets(
         else:
             own = [np.eye(4)]
         matrices.append(own)
+    if any(effector.stood is not None for effector in effectors):
+        own = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
+        within = [np.linalg.inv(own) @ targets[0] for targets in matrices]
+        for row, effector in enumerate(effectors):
+            if effector.stood is not None:
+                then = np.array(effector.stood).reshape(4, 4)
+                now = stance(armature_object, effectors, effector, within, then[:3, 2])
+                if now is not None:
+                    matrices[row] = [own @ now @ np.linalg.inv(then) @ within[row]]
     if any(effector.sole is not None for effector in effectors):
         _, scale = world_from_armature(armature_object.evaluated_get(depsgraph))
         matrices = with_feet_rolled(effectors, entries, matrices, scale)

@@ -257,6 +257,7 @@ def hold(armature_object: Object, entry: POISE_PG_effector, state: str) -> None:
     bones = _Shown(armature_object, label)
     matrix = (bones.oriented if KINDS[entry.kind].orientation else bones.posed)(entry.bone)
     entry.pin_matrix, entry.placed = tuple(unrolled(entry, matrix).ravel().tolist()), (0.0,) * 16
+    entry.stance_matrix = (0.0,) * 16
     entry.state = state
     taken = is_led if state == 'FOLLOW' else is_taken
     if target_of(entry) is not None and not taken(armature_object, entry):

@@ -181,6 +181,8 @@ class Effector:
     pin: tuple[float, ...] | None = None
     """PIN, FOLLOW: armature_from_bone of where the bone is held, row by row, (16,) [m]; None where it is to
     be where its target is."""
+    stood: tuple[float, ...] | None = None
+    """FOLLOW: armature_from_stance of what carried the bone then, likewise; None where nothing did."""
 
     @property
     def follows(self) -> bool:
@@ -1172,11 +1174,16 @@ def make_goals(effectors: Sequence[Effector], frames: FrameData) -> list[Goal]:
     return goals
 
 
-def supports(balance: Effector, effectors: Sequence[Effector]) -> list[int]:
+def standing(effectors: Sequence[Effector]) -> list[int]:
     """Which effectors a body stands on: those marked as supports, or else those of its feet."""
     able = [n for n, effector in enumerate(effectors) if effector.goal.supports]
     found = [n for n in able if effectors[n].is_support]
-    found = found or [n for n in able if any(part in effectors[n].bone.lower() for part in FEET)]
+    return found or [n for n in able if any(part in effectors[n].bone.lower() for part in FEET)]
+
+
+def supports(balance: Effector, effectors: Sequence[Effector]) -> list[int]:
+    """Which effectors a body stands on (IKError: none)."""
+    found = standing(effectors)
     if not found:
         kinds = [Message(kind.item[0]) for kind in KINDS.values() if kind.supports]
         raise IKError(
@@ -1260,7 +1267,7 @@ def make_plan(
     for goal in active:
         if goal.effector.follows and goal.effector.pin is not None:
             joint = skeleton.index(goal.effector.bone)
-            held = _channels_where_held(goal.effector.pin, joint, frames)
+            held = _channels_where_held(goal, joint)
             preferred[joint] = np.where(np.isnan(preferred[joint]), held, preferred[joint])
     decided = np.zeros(preferred.shape, dtype=np.bool_)
     for stay in stays:
@@ -1284,16 +1291,19 @@ def make_plan(
     )
 
 
-def _channels_where_held(pin: Sequence[float], joint: int, frames: FrameData) -> FloatArray:
+def _channels_where_held(goal: Goal, joint: int) -> FloatArray:
     """Channels with which a joint is where it is held, in the first frame, (6,) [m, rad].
 
     Hips have no preferred place but that: else they would prefer to stay where each solve has left them.
     """
+    frames = goal.frames
     skeleton, parent = frames.skeleton, int(frames.skeleton.parents[joint])
-    above = np.eye(4)
+    world_from_parent = frames.world_from_armature[0]
     if parent >= 0:
-        above = np.linalg.inv(frames.world_from_armature[0]) @ frames.world_from_joint[0, parent]
-    local = np.linalg.inv(above @ skeleton.rest[joint]) @ np.array(pin).reshape(4, 4)
+        world_from_parent = frames.world_from_joint[0, parent]
+    held = goal.targets[0, 0].copy()
+    held[:3, 3] -= held[:3, :3] @ np.array(goal.effector.point)
+    local = np.linalg.inv(world_from_parent @ skeleton.rest[joint]) @ held
     near = frames.pose.rotation[0, joint]
     angles = euler_from_matrix_near(orientations(local), int(skeleton.orders[joint]), near)
     return np.concatenate([local[:3, 3], angles])

@@ -48,7 +48,7 @@ from ..kinds.kinds import Effector, Rank
 from ..properties.naming import pose_bone
 from ..properties.settings import settings_of, solver_options
 from ..rig.keying import auto_key
-from ..rig.noted import bring_handle, held_from_now, note_held
+from ..rig.noted import bring_handle, held_from_now, note_carried, note_held
 from ..rig.reports import DRAGGED, measured_report, show
 from ..rig.rig import Rig
 from .drag_anchors import (
@@ -274,6 +274,8 @@ class Drag:
             depsgraph = bpy.context.evaluated_depsgraph_get()
             depsgraph.update()
             rig = Rig.read(armature_object, depsgraph)
+            if self._own:  # else the body was posed, as by hand
+                note_carried(armature_object, rig.effectors)
             frames = rig.read_frame(armature_object, depsgraph)
             show(armature_object, rig, measured_report(armature_object, depsgraph, rig, frames, DRAGGED))
         try:

@@ -53,13 +53,18 @@ class Tracked:
         weighty = [task for task in plan.tasks if task.weight > 0.0]
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
         if before is not None and not (
-            plan.skeleton is before.skeleton
+            before.bends_alike(plan.skeleton)
             and same(plan.recorded, before.recorded)
             and options == before.options
             and before.asks_for(tasks)
         ):
             before = None
-        if before is not None and isinstance(before.solver, kind) and before._stands(frames.pose[0]):
+        if (
+            before is not None
+            and isinstance(before.solver, kind)
+            and plan.skeleton is before.skeleton
+            and before._stands(frames.pose[0])
+        ):
             return replace(before, tasks=tasks)
         problem = Problem(plan.skeleton, tasks, plan.recorded)
         follower = before.solver if before is not None and isinstance(before.solver, Follower) else None
@@ -71,6 +76,12 @@ class Tracked:
             if before is not None and isinstance(solver, Follower):
                 solver.begin([task.aim for task in before.tasks])
         return cls(solver, tasks, plan.skeleton, options, problem.moving_joints, plan.recorded)
+
+    def bends_alike(self, skeleton: Skeleton) -> bool:
+        """Whether another skeleton differs in nothing but what it prefers."""
+        return skeleton is self.skeleton or same(
+            replace(skeleton, preferred=self.skeleton.preferred), self.skeleton
+        )
 
     def asks_for(self, tasks: tuple[Task, ...]) -> bool:
         """Whether other tasks differ in nothing but where targets are."""

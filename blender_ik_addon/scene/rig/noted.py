@@ -6,10 +6,11 @@ anybody else has left it last: the user, the animation, a script. That is where 
 they began at the present pose, which was solved for already, each update would bring the body nearer to its
 targets, and the pose would tell how often the scene was updated.
 
-A bone that follows is held weakly where it was before the targets of others were moved, and its target comes
-to the bone when it rests. If it were held where its target is each solve would let it creep on: the pose is
-what the last one has left, held from there. So the place from before stays noted as long as nothing else
-changes; then one more solve moves nothing. In a bake, which moves no target, the target says the place.
+A bone that follows is held weakly where others have left it last, taken along with what carries it
+(`effectors.stance`), and its target comes to the bone when it rests. If it were held where each solve has left
+it, it would creep on from solve to solve, and hands that come back would not bring the body back. So it is
+noted which bones follow when a solve has ended: as long as the pose is that of a solve, and these are carried
+by the same, they stay held from where they were.
 
 A target that others have moved is Reach from then on (`effectors.present_state`). That is written when a
 solve has ended well.
@@ -42,6 +43,7 @@ from ..effectors.effectors import (
     world_from_targets,
 )
 from ..effectors.feet import unrolled
+from ..effectors.stance import carriers, stance
 from ..effectors.transforms import note_place, place_target
 from ..kinds.frame_data import orientations
 from ..kinds.kinds import Effector
@@ -66,11 +68,6 @@ _HEADER: Final = 8
 
 _WIDTH: Final = 10
 """Numbers of a bone: location, quaternion, scale."""
-
-
-SAME_AIMS: Final = 1e-4
-"""Difference of an entry of a target's matrix [1, m], of its size and 1, that is rounding: far from the
-world's origin single precision has no more."""
 
 
 def digest(*parts: bytes | str) -> Digest:
@@ -238,6 +235,7 @@ def _nameless(armature_object: Object, effectors: Iterable[Effector]) -> list[Ef
             target="",
             target_bone="",
             pin=None if e.follows else e.pin,
+            stood=None,
             stored=tuple((number.get(bone, bone), *place) for bone, *place in e.stored),
             **{key: number.get(name := getattr(e, key), name) for key in named},
         )
@@ -276,26 +274,49 @@ def parts_of_bones(armature_object: Object, rig: "Rig", channels: RawChannels) -
 def held_from_now(
     armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph, *, goes_on: bool = False
 ) -> tuple[Effector, ...]:
-    """Return effectors with what follows held where its bone is now; where it was if nothing has changed.
+    """Return effectors with what follows held from where its bone is now, if others have posed it since.
 
     A pinned bone of which nobody has noted where it is held is held where it is, too.
 
     Args:
         goes_on: Whether what has changed since the last solve belongs to what that was for: what follows
-            stays held where it was before.
+            stays held from where it was before.
     """
     if all(effector.state == 'REACH' for effector in effectors):
         return tuple(effectors)
     note = PoseNote.of(armature_object)
     same = goes_on or (
         not note.differs(pose_sums(raw_channels(armature_object))).any()
-        and _is_same(_solved_for(armature_object, effectors, depsgraph), note.solved_for)
+        and note.solved_for == _carried(armature_object, effectors)
     )
-    return tuple(
-        replace(effector, pin=_bone_now(armature_object, effector, depsgraph))
+    held = tuple(
+        replace(effector, pin=_bone_now(armature_object, effector, depsgraph), stood=None)
         if effector.state != 'REACH' and (effector.pin is None or (effector.follows and not same))
         else effector
         for effector in effectors
+    )
+    return _standing(armature_object, held, depsgraph)
+
+
+def _standing(
+    armature_object: Object, effectors: tuple[Effector, ...], depsgraph: Depsgraph
+) -> tuple[Effector, ...]:
+    """Effectors with what carries those that follow noted as it is now, where nothing is noted."""
+    wanting = [e.follows and e.pin is not None and e.stood is None for e in effectors]
+    if not any(wanting):
+        return effectors
+    flat = [replace(effector, others=(), sole=None, toe_bone="") for effector in effectors]
+    armature_from_world = np.linalg.inv(np.array(armature_object.evaluated_get(depsgraph).matrix_world))
+    targets = list(armature_from_world @ world_from_targets(armature_object, flat, depsgraph))
+    up = armature_from_world[:3, 2] / np.linalg.norm(armature_from_world[:3, 2])
+
+    def stood(effector: Effector) -> tuple[float, ...] | None:
+        now = stance(armature_object, effectors, effector, targets, up)
+        return None if now is None else tuple(now.ravel().tolist())
+
+    return tuple(
+        replace(effector, stood=stood(effector)) if wants else effector
+        for effector, wants in zip(effectors, wanting, strict=True)
     )
 
 
@@ -305,7 +326,7 @@ def held_at_keys(
     """Return effectors with what follows held where its target is, if that has keys: so for a new frame."""
     entries = settings_of(armature_object).effectors
     return tuple(
-        replace(effector, pin=_bone_at_target(armature_object, effector, depsgraph))
+        replace(effector, pin=_bone_at_target(armature_object, effector, depsgraph), stood=None)
         if effector.follows and effector.target and is_moved(entries[effector.index].target, armature_object)
         else effector
         for effector in effectors
@@ -323,14 +344,24 @@ def note_played(armature_object: Object, effectors: Sequence[Effector]) -> None:
 def held_for_bake(
     armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
 ) -> tuple[Effector, ...]:
-    """Return effectors with what follows held where its target is, which stays there in all frames."""
-    at_targets = [replace(e, pin=None) if e.follows and e.target else e for e in effectors]
-    return tuple(
-        effector
-        if effector.state == 'REACH' or effector.pin is not None or effector.target
-        else replace(effector, pin=_bone_now(armature_object, effector, depsgraph))
-        for effector in at_targets
-    )
+    """Return effectors with what follows held as in a solve; where its target is if that has keys."""
+    entries = settings_of(armature_object).effectors
+
+    def held(effector: Effector) -> Effector:
+        if effector.follows and effector.target:
+            keyed = is_moved(entries[effector.index].target, armature_object)
+            return replace(effector, pin=None, stood=None) if keyed or effector.pin is None else effector
+        if effector.state == 'REACH' or effector.pin is not None:
+            return effector
+        return replace(effector, pin=_bone_now(armature_object, effector, depsgraph))
+
+    return tuple(map(held, effectors))
+
+
+def note_carriers(armature_object: Object, depsgraph: Depsgraph) -> None:
+    """Note where that is by which those are carried that have just been set to follow."""
+    effectors = read_effectors(armature_object, drawing=True)
+    note_held(armature_object, _standing(armature_object, effectors, depsgraph))
 
 
 def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph) -> tuple[float, ...]:
@@ -353,27 +384,11 @@ def _bone_at_target(armature_object: Object, effector: Effector, depsgraph: Deps
     return tuple(bone.ravel().tolist())
 
 
-def _solved_for(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> str:
-    """What is noted of targets when a solve has ended: a digest, and numbers that may be inexact.
-
-    Targets count in armature space: where the whole character is moved nothing changes for it.
-    """
-    matrix, _ = world_from_armature(armature_object.evaluated_get(depsgraph))
-    targets = world_from_targets(armature_object, [e for e in effectors if not e.follows], depsgraph)
-    influences, lengths = read_amounts(armature_object, effectors, depsgraph)
-    numbers = np.concatenate([(np.linalg.inv(matrix) @ targets).ravel(), influences, lengths])
-    settings = settings_of(armature_object)
-    own = digest(repr((_nameless(armature_object, effectors), settings.method, settings.move_root)))
-    return f"{own.hex()}{b64encode(numbers.astype('<f4').tobytes()).decode()}"
-
-
-def _is_same(now: str, before: str) -> bool:
-    """Whether what is noted is the same but for rounding."""
-    digits = 2 * DIGEST_SIZE
-    if now[:digits] != before[:digits] or len(now) != len(before):
-        return False
-    numbers, others = (np.frombuffer(b64decode(text[digits:]), dtype="<f4") for text in (now, before))
-    return bool((np.abs(numbers - others) <= SAME_AIMS * (1.0 + np.abs(others))).all())
+def _carried(armature_object: Object, effectors: Sequence[Effector]) -> str:
+    """What is noted when a solve has ended: which bones follow, and what carries them."""
+    return digest(
+        repr([(e.index, carriers(armature_object, effectors, e)) for e in effectors if e.follows])
+    ).hex()
 
 
 def note_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
@@ -383,6 +398,9 @@ def note_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
         entry = entries[effector.index]
         if effector.pin is not None and tuple(entry.pin_matrix) != effector.pin:
             entry.pin_matrix = effector.pin
+        stood = effector.stood or (0.0,) * 16
+        if effector.pin is not None and tuple(entry.stance_matrix) != stood:
+            entry.stance_matrix = stood
         if entry.enabled and entry.state != effector.state:
             entry.state = effector.state
 
@@ -405,10 +423,15 @@ def end_solve(
     following = [effector for effector in effectors if effector.follows]
     for effector in following:
         bring_handle(armature_object, effector, matrix @ bones[names.index(effector.bone)])
-    if any(effector.state != 'REACH' for effector in effectors):
-        solved_for = _solved_for(armature_object, effectors, depsgraph)
-        replace(PoseNote.of(armature_object), solved_for=solved_for).store(armature_object)
+    note_carried(armature_object, effectors)
     return bool(following)
+
+
+def note_carried(armature_object: Object, effectors: Sequence[Effector]) -> None:
+    """Note that what follows stays held from where it was, as long as nobody else poses the body."""
+    if any(effector.state != 'REACH' for effector in effectors):
+        note = PoseNote.of(armature_object)
+        replace(note, solved_for=_carried(armature_object, effectors)).store(armature_object)
 
 
 def bring_handle(armature_object: Object, effector: Effector, world_from_bone: FloatArray) -> None:
