@@ -80,7 +80,10 @@ def nla_record(armature: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize("blend", ['COMBINE', 'ADD', 'REPLACE'])
+BLENDS = ('COMBINE', 'ADD', 'REPLACE')
+
+
+@pytest.mark.parametrize("blend", BLENDS)
 def test_a_strip_over_a_recording_plays_what_was_solved_and_can_be_muted(arm: Any, blend: str):
     recorded, inside = played(arm, SHOT), [frame - 1 for frame in FRAMES]
     outside = sorted(set(range(12)) - set(inside))
@@ -134,6 +137,28 @@ def test_ends_that_are_eased_join_what_is_there(arm: Any):
     np.testing.assert_allclose(now[[0, 2, 8, 11]], recorded[[0, 2, 8, 11]], atol=1e-4)
     near, far = np.abs(now[3] - recorded[3]).max(), np.abs(now[5] - recorded[5]).max()
     assert 0.0 < near < 0.4 * far
+
+
+@pytest.mark.parametrize("blend", BLENDS)
+def test_ends_of_a_strip_that_are_eased_join_what_plays_below(arm: Any, blend: str):
+    recorded = played(arm, SHOT)
+    report = posing.bake(arm, FRAMES, to='STRIP', name="Fix", blend=blend, ease_in=3, ease_out=2)
+    assert report.reached
+    now = played(arm, SHOT)
+    same = [0, 1, 2, 8, 9, 10, 11]
+    np.testing.assert_allclose(now[same], recorded[same], atol=1e-4)
+    near, far = np.abs(now[3] - recorded[3]).max(), np.abs(now[5] - recorded[5]).max()
+    assert 0.0 < near < 0.4 * far
+
+
+@pytest.mark.parametrize("blend", BLENDS)
+def test_ends_of_a_strip_over_no_keys_join_the_present_pose(arm: Any, blend: str):
+    arm.animation_data_clear()
+    pose = played(arm, FRAMES)
+    assert posing.bake(arm, FRAMES, to='STRIP', blend=blend, ease_in=3, ease_out=2).reached
+    now = played(arm, FRAMES)
+    np.testing.assert_allclose(now[[0, -1]], pose[[0, -1]], atol=1e-5)
+    assert np.abs(now[3] - pose[3]).max() > 0.01
 
 
 def test_a_new_action_plays_all_that_the_old_one_did_but_settings(arm: Any):

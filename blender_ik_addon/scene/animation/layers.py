@@ -3,11 +3,12 @@
 
 What plays is `below ⊕ strip`. With the blend *Add* ⊕ is a sum in each channel; with *Combine* quaternions are
 multiplied, `below · strip`, and all other channels are added to. So the strip that makes
-`wanted` play has `wanted − below`, or `below⁻¹ · wanted`. What plays below a strip is read with a strip that
-changes nothing: whatever the NLA does with other strips, influences and channels without keys, is in it then.
+`wanted` play has `wanted − below`, or `below⁻¹ · wanted`. What plays below is read with keys of the strip with
+which it changes nothing: whatever the NLA does with other strips, influences and channels without keys, is in
+it then. With the blend *Replace* there are no such keys: the strip has what is wanted.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -225,30 +226,20 @@ def _plays_below(obj: Any, name: str) -> bool:
     return any(path.startswith("pose.bones") for other in others for path, _ in own_curves(obj, other))
 
 
-def below(
-    obj: Any, name: str, channels: Iterable[Channel], times: Sequence[float], show: Callable[[int], None]
-) -> dict[Channel, FloatArray]:
-    """Return what plays below a strip, by channel, (F,): read with a strip that changes nothing.
+def write_identity(obj: Any, name: str, channels: Iterable[Channel], span: tuple[float, float]) -> None:
+    """Write keys with which a strip that is added or combined changes nothing: what is below it plays.
 
     Args:
-        name: Of the strip, whose keys on these frames are overwritten.
+        name: Of the strip, whose keys in these frames are overwritten.
         channels: Of which; of a quaternion all four.
-        times: Frames of the strip's keys, (F,).
-        show: Goes to the scene's frame of one of them.
+        span: From which frame of the strip to which.
     """
-    blend = nla_strip(obj, name).blend_type
-    ends = sorted({times[0], times[-1]})
+    blend, ends = nla_strip(obj, name).blend_type, np.unique(span)
     same = [
         ChannelKeys(path, index, np.full(len(ends), _identity(path, index, blend)))
         for path, index in channels
     ]
     write_keys(obj, ends, same, strip=name)
-    values = {(own.data_path, own.array_index): np.empty(len(times)) for own in same}
-    for row in range(len(times)):
-        show(row)
-        for (path, index), own in values.items():
-            own[row] = obj.path_resolve(path)[index]
-    return values
 
 
 def _identity(path: str, index: int, blend: str) -> float:

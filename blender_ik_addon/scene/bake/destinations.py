@@ -31,7 +31,6 @@ from ..animation.fcurves import (
 )
 from ..animation.layers import (
     NlaState,
-    below,
     check_strip,
     finish_strip,
     inverted,
@@ -39,6 +38,7 @@ from ..animation.layers import (
     push_down,
     replaced_by_strip,
     with_whole_quaternions,
+    write_identity,
 )
 from ..animation.own_keys import note_own_keys
 from ..armature.armature import Armature
@@ -75,10 +75,12 @@ class Destination:
         """Session uid of the action that a new one takes the place of; 0 for none."""
         self._was: NlaState | None = None
         self._begun: ActionSnapshot | None = None
-        self._base: Mapping[Channel, FloatArray] | None = None
-        """What is there already, by channel, (F,)."""
+        self._present: Mapping[Channel, FloatArray] | None = None
+        """What is there already where frames are eased, by channel, (F,); None before the first keys."""
+        self._base: Mapping[Channel, FloatArray] = {}
+        """What plays below a strip that is added, by channel, (F,)."""
         self.below: Mapping[Channel, FloatArray] = {}
-        """What plays below a strip that is added, at the frames and between, by channel, (2 F - 1,)."""
+        """The same at the frames and between, (2 F - 1,), for the fewest keys."""
         self._replaced = 0
         if self.strip:
             check_strip(armature_object, self.strip, options.blend)
@@ -186,10 +188,11 @@ class Destination:
         curves = [own for own in keys if own.curve is not None]
         keys = [own for own in keys if own.curve is None]
         blend = self._options.blend if self.strip else 'REPLACE'
-        if self._base is None:
-            self._base = self._present(armature_object, [own.channel for own in keys])
+        if self._present is None:
+            self._read(armature_object, [own.channel for own in keys])
+            assert self._present is not None
         if len(self.eased):
-            keys = _eased(keys, self._base, self._weights)
+            keys = _eased(keys, self._present, self._weights)
         keys = inverted(keys, self._base, blend)
         some = [*curves, *(replace(own, values=own.values[rows]) for own in keys)]
         written = write_keys(
@@ -202,32 +205,28 @@ class Destination:
         )
         return replace(written, keys_replaced=self._replaced) if self.strip else written
 
-    def _present(self, armature_object: Object, channels: Sequence[Channel]) -> Mapping[Channel, FloatArray]:
-        """What is there already in the own frames, by channel, (F,): below a strip, or in the own action."""
-        scene = bpy.context.scene
-        every = with_whole_quaternions(channels)
-        if self.strip:
-            curves = own_curves(armature_object, self.strip)
-            keys = key_frames(*(curves[own] for own in channels if own in curves))
-            self._replaced = int(np.count_nonzero(within(keys, *self.span)))
-            frames = np.array(self._frames, dtype=np.float64)
-            if self._options.fewest and self._options.blend != 'REPLACE':
-                frames = halves(frames)
-            found = below(
-                armature_object,
-                self.strip,
-                every,
-                frame_times(frames).tolist(),
-                lambda row: go_to_frame(scene, float(frames[row])),
-            )
-            if len(frames) == len(self._frames):
-                return found
-            self.below = found
-            return {channel: values[::2] for channel, values in found.items()}
-        if not len(self.eased):
-            return {}
-        sampled = sample_channels(armature_object, every, self._times)
-        return dict(zip(every, sampled.T, strict=True))
+    def _read(self, armature_object: Object, channels: Sequence[Channel]) -> None:
+        """Read what is there already in the own frames, before the first keys, and what is below a strip."""
+        every, self._present = with_whole_quaternions(channels), {}
+        frames = np.array(self._frames, dtype=np.float64)
+        if not self.strip:
+            if len(self.eased):
+                sampled = sample_channels(armature_object, every, self._times)
+                self._present = dict(zip(every, sampled.T, strict=True))
+            return
+        curves = own_curves(armature_object, self.strip)
+        keys = key_frames(*(curves[own] for own in channels if own in curves))
+        self._replaced = int(np.count_nonzero(within(keys, *self.span)))
+        if len(self.eased):
+            self._present = _played(armature_object, every, frames)
+        if self._options.blend == 'REPLACE':
+            return
+        write_identity(armature_object, self.strip, every, self.span)
+        if self._options.fewest:
+            self.below = _played(armature_object, every, halves(frames))
+            self._base = {channel: values[::2] for channel, values in self.below.items()}
+        else:
+            self._base = _played(armature_object, every, frames)
 
     def note_keys(self, armature_object: Object, written: Iterable[Channel]) -> str:
         """Note that keys are Poise's own; returns the name of their action in the end."""
@@ -243,6 +242,19 @@ class Destination:
             left.use_fake_user = True  # a file drops what nobody uses
         if self.strip and self._was is not None:
             finish_strip(armature_object, self.strip, self._was)
+
+
+def _played(
+    armature_object: Object, channels: Sequence[Channel], frames: FloatArray
+) -> Mapping[Channel, FloatArray]:
+    """Show frames (F,) of the scene and return the values of channels there, by channel, (F,)."""
+    obj: Any = armature_object
+    scene, values = bpy.context.scene, {channel: np.empty(len(frames)) for channel in channels}
+    for row, frame in enumerate(frames.tolist()):
+        go_to_frame(scene, frame)
+        for (path, index), own in values.items():
+            own[row] = obj.path_resolve(path)[index]
+    return values
 
 
 def _weights(frames: Sequence[float], ease_in: int, ease_out: int) -> FloatArray:
