@@ -2,10 +2,10 @@
 """NLA strips over what else plays: made, inverted, and taken away again.
 
 What plays is `below ⊕ strip`. With the blend *Add* ⊕ is a sum in each channel; with *Combine* quaternions are
-multiplied, `below · strip`, and all other channels are added to. So the strip that makes
-`wanted` play has `wanted − below`, or `below⁻¹ · wanted`. What plays below is read with keys of the strip with
-which it changes nothing: whatever the NLA does with other strips, influences and channels without keys, is in
-it then. With the blend *Replace* there are no such keys: the strip has what is wanted.
+multiplied, `below · strip`, and all other channels are added to. So the strip that makes `wanted` play has
+`wanted − below`, or `below⁻¹ · wanted`. What plays below is read with a strip that changes nothing: whatever
+the NLA does with other strips, influences and channels without keys, is in it then. With the blend *Replace*
+no strip changes nothing, and none needs to: it has what is wanted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -240,6 +240,14 @@ def write_identity(obj: Any, name: str, channels: Iterable[Channel], span: tuple
         for path, index in channels
     ]
     write_keys(obj, ends, same, strip=name)
+
+
+def bring_to_rest(obj: Any, channels: Iterable[Channel]) -> None:
+    """Give channels of bones their values at rest; those that anything plays have others in each frame."""
+    for path, index in channels:
+        owner, _, name = path.rpartition(".")
+        bone = obj.path_resolve(owner)
+        getattr(bone, name)[index] = bone.bl_rna.properties[name].default_array[index]
 
 
 def _identity(path: str, index: int, blend: str) -> float:

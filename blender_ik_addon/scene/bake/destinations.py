@@ -21,8 +21,8 @@ from ..animation.fcurves import (
     Channel,
     ChannelKeys,
     WriteResult,
+    is_locked,
     key_frames,
-    nla_strip,
     own_curves,
     player_of,
     sample_channels,
@@ -31,6 +31,7 @@ from ..animation.fcurves import (
 )
 from ..animation.layers import (
     NlaState,
+    bring_to_rest,
     check_strip,
     finish_strip,
     inverted,
@@ -75,6 +76,8 @@ class Destination:
         """Session uid of the action that a new one takes the place of; 0 for none."""
         self._was: NlaState | None = None
         self._begun: ActionSnapshot | None = None
+        self._hidden: set[Channel] = set()
+        """Channels of a strip that do not play while what is there without them is read."""
         self._present: Mapping[Channel, FloatArray] | None = None
         """What is there already where frames are eased, by channel, (F,); None before the first keys."""
         self._base: Mapping[Channel, FloatArray] = {}
@@ -110,27 +113,30 @@ class Destination:
             return ReplacedKeys(0, (), "", self.span)
         return ReplacedKeys.found(armature_object, armature, joints, self.span, self.strip)
 
-    def hide(self, armature_object: Object) -> Callable[[Object], None]:
-        """Let a strip that is baked again not play while what is below it is read; returns what ends that."""
-        strip = nla_strip(armature_object, self.strip) if self.strip else None
-        was_muted = strip is not None and strip.mute
-        if strip is not None:
-            strip.mute = True
+    def hide(self, armature_object: Object, channels: Iterable[Channel]) -> bool:
+        """Let some channels of a strip that is baked again not play, and those that were hidden before.
 
-        def put_back(obj: Object) -> None:
-            again = nla_strip(obj, self.strip) if self.strip else None
-            if again is not None and not self.stays:
-                again.mute = was_muted
+        Others of the strip play on, as those of the own action do that are not baked; so do those that cannot
+        be written. Where nothing plays below, hidden ones are at rest, as if the strip were muted.
 
-        return put_back
+        Returns:
+            Whether what plays has changed.
+        """
+        if not self.strip:
+            return False
+        curves, wanted = own_curves(armature_object, self.strip), set(with_whole_quaternions(channels))
+        hidden = {own for own, curve in curves.items() if own in self._hidden or not curve.mute}
+        hidden = {own for own in hidden & wanted if not is_locked(curves[own])}
+        changed, self._hidden = hidden ^ self._hidden, hidden
+        for channel in changed:
+            curves[channel].mute = channel in hidden
+        bring_to_rest(armature_object, hidden)
+        return bool(changed)
 
     @property
     def multiplies(self) -> bool:
         """Whether quaternions of a strip are multiplied with those below, which takes all four components."""
         return bool(self.strip) and self._options.blend == 'COMBINE'
-
-    stays = False
-    """Whether a strip that was written is to stay, and play."""
 
     def remember(self, armature_object: Object) -> Callable[[Object], None]:
         """Note what `open` and what is written change; returns what puts it back."""
@@ -219,6 +225,7 @@ class Destination:
         self._replaced = int(np.count_nonzero(within(keys, *self.span)))
         if len(self.eased):
             self._present = _played(armature_object, every, frames)
+        self.hide(armature_object, ())
         if self._options.blend == 'REPLACE':
             return
         write_identity(armature_object, self.strip, every, self.span)

@@ -132,7 +132,8 @@ class BakeJob(Job[BakeReport]):
         now = self._rig.read_frame(armature_object, depsgraph)  # refuses what cannot be read in any frame
         self.replace_keys = options.replace
         self._to = Destination(options, armature_object, self.solved)
-        joints = may_be_solved(armature_object, self._rig, now)
+        self._joints = joints = may_be_solved(armature_object, self._rig, now)
+        """Joints that may get keys."""
         self._constrained = np.zeros(0, dtype=np.int64)
         """Joints that constraints pose and that get keys in their place, (k,)."""
         self.is_part = False
@@ -148,8 +149,7 @@ class BakeJob(Job[BakeReport]):
         """Keys of joints that constraints posed."""
         self.replaced = self._to.replaced(armature_object, self._keyable, joints)
         if options.loop:
-            written = [own for joint in sorted(joints) for own in self._keyable.written_channels(joint)]
-            check_loop(armature_object, options, self.solved, written, self._to.span)
+            check_loop(armature_object, options, self.solved, self._channels(joints), self._to.span)
         self._uid = armature_object.session_uid
         self._present: dict[str, FloatArray] = {}
         """Rotations that are there already in the first frame: the keys go on from them."""
@@ -192,6 +192,9 @@ class BakeJob(Job[BakeReport]):
     def _names(self, joints: Iterable[int]) -> list[str]:
         return [self._rig.armature.skeleton.names[joint] for joint in sorted(joints)]
 
+    def _channels(self, joints: Iterable[int]) -> list[Channel]:
+        return [own for joint in sorted(joints) for own in self._keyable.written_channels(joint)]
+
     def _beside(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Frames of the scene before and after those to bake, so many as a motion knows of.
 
@@ -222,8 +225,11 @@ class BakeJob(Job[BakeReport]):
         before, after = self._beside()
         numbers = (*before, *self.solved, *after)
         own = slice(len(before), len(before) + len(self.solved))
-        frames = yield from _within(self._read(numbers), 0.0, 1.0 / 3.0)
-        self._check_replaced(frames[own])
+        action = ActionSnapshot.take(self._object())
+        self._undo.callback(self._restore, lambda _: action.restore())
+        self._undo.callback(self._restore, self._to.remember(self._object()))
+        self._to.open(self._object())
+        frames = yield from self._read_without(numbers, own)
         self.targets = frames[own].world_from_target
         times = np.array(numbers, dtype=np.float64) * self._frame_time
         span = KNOWN * settings_of(self._object()).smoothness
@@ -231,10 +237,6 @@ class BakeJob(Job[BakeReport]):
         loop = None
         if options.loop:
             loop = Loop.of(rig, frames, self.solved, rig.tolerances(self._object()))
-        action = ActionSnapshot.take(self._object())
-        self._undo.callback(self._restore, lambda _: action.restore())
-        self._undo.callback(self._restore, self._to.remember(self._object()))
-        self._to.open(self._object())
         keyed, notes = np.searchsorted(self.solved, self.frames), loop.notes if loop else ()
         is_last = self._is_dense and not (options.fewest or options.clear_constraints)
         yield from _within(self._solve(times, own, loop), 1.0 / 3.0, 1.0 if is_last else 0.5)
@@ -310,7 +312,7 @@ class BakeJob(Job[BakeReport]):
         settings = settings_of(armature_object)
         looked_at = [f"{frame} {translated(text)}" for frame, text in report.frames_to_look_at]
         with settings_restored_on_error(armature_object):
-            self._keyed, self._to.stays = self._written, True
+            self._keyed = self._written
             self._put_back()
             note_posed(armature_object)
             show(armature_object, self._rig, report)
@@ -328,18 +330,17 @@ class BakeJob(Job[BakeReport]):
 
     def cancel(self) -> None:
         """Put everything back; when it is complete, or a second time, do nothing."""
-        self._keyed, self._to.stays = (), False
+        self._keyed = ()
         super().cancel()
 
     def _keep(self) -> None:
         """Let all that going to frames changes be put back at the end, after an error and when cancelled."""
-        shows, played = self._to.hide(self._object()), PlayedSnapshot(self._object())
+        played = PlayedSnapshot(self._object())
         meshes = MeshesLeftOut.of(bpy.context.view_layer, len(self.solved))
         self.remark = meshes.remark
         self._kept = (
             meshes.show,
             lambda: played.restore(self._keyed),
-            lambda: self._restore(shows),
         )
         self._undo.callback(self._held.close)
         self._undo.callback(self._put_back)
@@ -350,6 +351,21 @@ class BakeJob(Job[BakeReport]):
         with ExitStack() as undo:
             for put_back in reversed(self._kept):
                 undo.callback(put_back)
+
+    def _read_without(self, numbers: Sequence[float], own: slice) -> Generator[float, None, FrameData]:
+        """Read frames as they play without the channels that get keys; gives the part done of the bake.
+
+        What is not solved keeps the keys that it has, and is read with them.
+        """
+        joints, done, frames = self._joints, 0.0, None
+        while self._to.hide(self._object(), self._channels(joints)) or frames is None:
+            frames = yield from _within(self._read(numbers), done, 1.0 / 3.0 - done)
+            found = solved_joints(self._rig, frames[own]) | set(self._constrained.tolist())
+            joints, done = joints & found, 1.0 / 3.0
+        self.replaced = self._to.replaced(self._object(), self._keyable, joints)
+        if self.asks:
+            raise IKError(self.replaced.refusal)
+        return frames
 
     def _read(self, numbers: Sequence[float]) -> Generator[float, None, FrameData]:
         """Show frames and read them; gives the part done and returns them."""
@@ -454,13 +470,6 @@ class BakeJob(Job[BakeReport]):
             excess = np.maximum(excess, more.max(axis=1, initial=0.0) / most)
         worst = [a + 1 + int(excess[a + 1 : b].argmax()) for a, b in pairwise(keyed.tolist()) if b > a + 1]
         return np.array([row for row in worst if excess[row] > 1.0], dtype=np.int64)
-
-    def _check_replaced(self, read: FrameData) -> None:
-        """Refuse to replace keys that Poise has not written (IKError: it would)."""
-        joints = solved_joints(self._rig, read) | set(self._constrained.tolist())
-        self.replaced = self._to.replaced(self._object(), self._keyable, joints)
-        if self.asks:
-            raise IKError(self.replaced.refusal)
 
     def _write(
         self, rows: IntArray, breakdowns: BoolArray | None = None, keys: Sequence[ChannelKeys] | None = None
