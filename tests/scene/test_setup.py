@@ -140,6 +140,20 @@ def test_what_the_rig_says_comes_before_what_is_assumed(armature: Any):
     assert skeleton.free[skeleton.index("forearm.R")].any()
 
 
+def test_limits_of_constraints_that_are_read_keep_no_limb_from_a_target(armature: Any):
+    for name in ("forearm.L", "forearm.R", "shin.L", "shin.R"):
+        bone = armature.pose.bones[name]
+        bone.rotation_mode = 'XYZ'
+        limit = bone.constraints.new('LIMIT_ROTATION')
+        limit.owner_space, limit.use_limit_x, limit.min_x, limit.max_x = 'LOCAL', True, -0.1, 2.5
+    report = posing.setup_character(armature)
+    assert set(report.added) == set(PARTS)
+    assert set(report.limits_read) == {"forearm.L", "forearm.R", "shin.L", "shin.R"}
+    assert not any("decide" in note for note in report.notes), report.notes
+    again = posing.setup_character(armature)
+    assert set(again.kept) == set(PARTS) and not again.added
+
+
 def test_a_high_reach_lifts_the_shoulder_and_nothing_breaks(armature: Any):
     posing.setup_character(armature)
     effectors = parts_of(armature)

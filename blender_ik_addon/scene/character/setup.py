@@ -26,7 +26,7 @@ from ...core.model.rotation import EULER_ORDERS
 from ...core.model.skeleton import Skeleton
 from ..animation.dependence import dependence
 from ..armature.armature import read_armature
-from ..armature.limits import BoneLimits, joint_entries, own_limits, read_limits, store_limits
+from ..armature.limits import BoneLimits, RigLimits, joint_entries, own_limits, read_limits, store_limits
 from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
 from ..armature.switches import control_of, pole_of, switch_over
@@ -282,7 +282,8 @@ def setup_character(
     settings = settings_of(armature_object)
     with set_up_restored_on_error(armature_object):
         follow_names(armature_object)
-        skeleton = read_armature(armature_object).skeleton
+        read = _read_limits(armature_object) if limits else RigLimits((), ())
+        skeleton = read_armature(armature_object).skeleton  # limits that are read decide bones no more
         if not use_table:
             recognise_roles(armature_object)
         character, notes = read_character(armature_object, skeleton)
@@ -295,11 +296,12 @@ def setup_character(
             with following.held(armature_object):  # switches are tried both ways
                 notes += switch_over(armature_object, chains)
         is_new = not any(entry.part for entry in settings.effectors)
-        read, assumed = _set_limits(armature_object, skeleton, character, notes) if limits else ((), ())
+        notes += read.notes
+        assumed = _assume_limits(armature_object, skeleton, character, notes) if limits else ()
         held = _hold(armature_object, skeleton, character, parts)
         if limits and is_new:  # what targets leave free stays as it is
             hips = {part.joint for part in parts if part.what == "hips"}
-            own = {skeleton.index(name) for name in (*read, *assumed)} | set(above)
+            own = {skeleton.index(name) for name in (*read.bones, *assumed)} | set(above)
             prefer_present_pose(armature_object, [skeleton.names[joint] for joint in sorted(own - hips)])
         armature = read_armature(armature_object, move_root=settings.move_root)
         effectors = _Effectors(armature_object, armature.skeleton, character, notes)
@@ -326,7 +328,7 @@ def setup_character(
         added=tuple(effectors.added),
         kept=tuple(effectors.kept),
         removed=tuple(effectors.removed),
-        limits_read=read,
+        limits_read=read.bones,
         limits_assumed=assumed,
         held=held,
         notes=(*on_roles, *dict.fromkeys(notes)),
@@ -379,14 +381,19 @@ def bend_limbs(
     return tuple(made.added if on else made.removed), on
 
 
-def _set_limits(
-    armature_object: Object, skeleton: Skeleton, character: Character, notes: list[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Give bones limits that have none yet: their own, else the usual ones for their role; return which."""
-    present = set(joint_entries(armature_object))
-    from_rig = read_limits(armature_object, [name for name in skeleton.names if name not in present])
-    present |= set(from_rig.bones)
+def _read_limits(armature_object: Object) -> RigLimits:
+    """Read the limits of bones of the rig that have no entry yet."""
     pose: Any = armature_object.pose
+    present = joint_entries(armature_object)
+    return read_limits(armature_object, [bone.name for bone in pose.bones if bone.name not in present])
+
+
+def _assume_limits(
+    armature_object: Object, skeleton: Skeleton, character: Character, notes: list[str]
+) -> tuple[str, ...]:
+    """Give bones that have no limits yet the usual ones for their role; return which."""
+    pose: Any = armature_object.pose
+    present = joint_entries(armature_object)
     any_order = np.array([pose.bones[name].rotation_mode not in EULER_ORDERS for name in skeleton.names])
     assumed: list[str] = []
     hinges: set[str] = set()
@@ -396,14 +403,13 @@ def _set_limits(
             store_limits(armature_object, name, limits, usual.why)
             assumed.append(name)
             hinges |= {name} if usual.is_hinge else set()
-    notes += from_rig.notes
     beside = Message("the present pose is outside the usual limits: limits are wider for {widened}")
     beyond = Message("the animation goes beyond the usual limits: limits are wider for {widened}")
     if widened := widen_limits(armature_object, assumed, hinges):
         notes.append(beside.filled(widened=listed(widened)))
     if widened := widen_to_action(armature_object, assumed):
         notes.append(beyond.filled(widened=listed(widened)))
-    return from_rig.bones, tuple(assumed)
+    return tuple(assumed)
 
 
 def _hold(
