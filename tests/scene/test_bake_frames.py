@@ -112,6 +112,19 @@ def test_a_step_keys_some_frames_and_the_last_one(arm: Any, way: str):
     assert key_frames(arm) == [(1.0, 7.0, 13.0, 19.0, 20.0)]
 
 
+@pytest.mark.parametrize("step", [0.5, 6])
+@pytest.mark.parametrize("way", WAYS)
+def test_keys_at_those_of_targets_have_no_step(arm: Any, way: str, step: float):
+    bake_by(way, arm, at_keys=True)
+    wanted = key_frames(arm)
+    arm.animation_data_clear()
+    options: dict[str, Any] = {"at_keys": True, "step": step}
+    if way == "command line":  # which takes one of them; the other is as in the settings
+        arm.poise.bake_step = options.pop("step")
+    bake_by(way, arm, **options)
+    assert key_frames(arm) == wanted
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_step_below_1_keys_sub_frames(arm: Any, way: str):
     if report := bake_by(way, arm, step=0.5):

@@ -108,10 +108,6 @@ def solved_and_keyed(
         IKError: With `at_keys` no target has keys in these frames.
     """
     solved: tuple[float, ...] = tuple(frames)
-    if step < 1.0 and not at_keys:
-        solved, step = _with_subframes(frames, float(step)), 1
-    # Planted feet rest between these frames, and move outside of them.
-    keyed = contact_borders(armature_object).intersection(solved) if fewest else set(solved[:: int(step)])
     if at_keys:
         keyed = _keys_of_targets(armature_object).intersection(solved)
         if not keyed:
@@ -122,6 +118,13 @@ def solved_and_keyed(
                 first=solved[0],
                 last=solved[-1],
             )
+    elif fewest:  # planted feet rest between these frames, and move outside of them
+        keyed = contact_borders(armature_object).intersection(solved)
+    elif step < 1.0:
+        solved = _with_subframes(frames, float(step))
+        keyed = set(solved)
+    else:
+        keyed = set(solved[:: int(step)])
     return solved, tuple(sorted(keyed | {solved[0], solved[-1]}))
 
 
