@@ -2,7 +2,8 @@
 """Which frames a bake keys: ranges and step, in panel, script, operator and command line; what is between."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,35 @@ def test_a_step_that_is_neither_whole_nor_a_part_of_a_frame_is_refused(arm: Any,
 def test_a_step_keys_some_frames_and_the_last_one(arm: Any, way: str):
     bake_by(way, arm, step=6)
     assert key_frames(arm) == [(1.0, 7.0, 13.0, 19.0, 20.0)]
+
+
+def endless() -> Iterator[int]:
+    for frame in count(1):
+        assert frame < 2_000_000, "frames are taken beyond the last one that there can be"
+        yield frame
+
+
+TAKERS: dict[str, Callable[[Any, Any], object]] = {
+    "bake": posing.bake,
+    "bake together": lambda arm, frames: posing.bake_together([arm], frames),
+    "measure": posing.measure,
+    "snap": lambda arm, frames: posing.snap_targets(arm, frames=frames),
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+@pytest.mark.parametrize(
+    ("frames", "words"),
+    [
+        (endless, "frame 1048575 cannot be baked: frames are whole numbers up to ±1048574"),
+        (lambda: 5, "must be given one by one, as in range.1, 251., got 5"),
+        (lambda: b"SCENE", "must be given one by one, as in range.1, 251., got b'SCENE'"),
+    ],
+)
+def test_frames_that_cannot_be_are_refused_at_once(arm: Any, frames: Any, words: str, taker: str):
+    posing.add_effector(arm, "bone.001")
+    with pytest.raises(IKError, match=words):
+        TAKERS[taker](arm, frames())
 
 
 @pytest.mark.parametrize("step", [0.5, 6])

@@ -168,12 +168,30 @@ def _key_frames(objects: Iterable[Object], *, chosen: bool) -> Iterator[float]:
 
 
 def checked_frames(frames: Iterable[float] | None) -> tuple[int, ...]:
-    """Return frames to key (IKError: there are none, they do not rise, or are no whole numbers)."""
-    if not isinstance(frames, Iterable):
+    """Return frames to key (IKError: there are none, they do not rise, or are no whole numbers).
+
+    They are taken one by one, so that a range without end is refused, too.
+    """
+    if not isinstance(frames, Iterable) or isinstance(frames, str | bytes):
         raise IKError(
             "frames to bake must be given one by one, as in range(1, 251), got {frames!r}", frames=frames
         )
-    chosen = tuple(frames)
+    chosen = list[int]()
+    for frame in frames:
+        whole = isinstance(frame, Real) and math.isfinite(frame) and int(frame) == frame
+        if not whole or abs(frame) > LAST_FRAME:
+            raise IKError(
+                "frame {frame} cannot be baked: frames are whole numbers up to ±{last}",
+                frame=frame,
+                last=LAST_FRAME,
+            )
+        if chosen and frame <= chosen[-1]:
+            raise IKError(
+                "frame {frame} is given after {before}: give each once, in increasing order",
+                frame=frame,
+                before=chosen[-1],
+            )
+        chosen.append(int(frame))
     if not chosen and isinstance(frames, range):
         raise IKError(
             "there are no frames to bake: they start at {start} and end at {stop}. The end must not be "
@@ -183,19 +201,4 @@ def checked_frames(frames: Iterable[float] | None) -> tuple[int, ...]:
         )
     if not chosen:
         raise IKError("there are no frames to bake: give at least one, the end not before the start")
-    for frame in chosen:
-        whole = isinstance(frame, Real) and math.isfinite(frame) and int(frame) == frame
-        if not whole or abs(frame) > LAST_FRAME:
-            raise IKError(
-                "frame {frame} cannot be baked: frames are whole numbers up to ±{last}",
-                frame=frame,
-                last=LAST_FRAME,
-            )
-    for before, frame in pairwise(chosen):
-        if frame <= before:
-            raise IKError(
-                "frame {frame} is given after {before}: give each once, in increasing order",
-                frame=frame,
-                before=before,
-            )
-    return tuple(int(frame) for frame in chosen)
+    return tuple(chosen)

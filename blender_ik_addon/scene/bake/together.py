@@ -28,6 +28,7 @@ from ..properties.settings import settings_of
 from ..rig.reports import BakeReport, show
 from ..rig.rig import Rig
 from ..translations import translated
+from .frames import checked_frames
 from .job import BakeJob
 from .meshes import MeshesLeftOut
 from .options import BakeChoices, BakeOptions
@@ -64,7 +65,7 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
             first = BakeOptions.of(armature_objects[0], frames, **given)
             given |= {"step": first.step, "at_keys": first.at_keys, "fewest": first.fewest}
             frames = first.frames
-        self._frames, self._given = tuple(frames), given
+        self._frames, self._given = checked_frames(frames), given
         ordered, self._is_mutual = _ordered(armature_objects)
         self._jobs = [self._job(armature_object) for armature_object in ordered]
         if self._is_mutual and any(job.options.clear_constraints for job in self._jobs):
