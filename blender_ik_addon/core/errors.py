@@ -17,6 +17,12 @@ class IKError(ValueError):
         super().__init__(self.message)
 
 
+def check_type(what: str, given: object, *types: type) -> None:
+    """Refuse what is of none of some types (IKError); `what` says what is wanted."""
+    if not isinstance(given, types):
+        raise IKError(f"{what}, got {given!r}")
+
+
 def check_known(what: str, given: object, names: Sequence[str]) -> None:
     """Refuse what is none of the names that there are (IKError); `what` is called so in the panel."""
     if given not in names:

@@ -31,6 +31,7 @@ from blender_ik_addon.core import (
     solve,
     solve_each,
     solve_sequence,
+    target_path,
 )
 from blender_ik_addon.core.problem.options import Redundancy
 
@@ -109,6 +110,24 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "a name as task": (lambda: Problem(ARM, ("c",)), "str is no task"),  # pyright: ignore[reportArgumentType]
     "no joint": (lambda: Problem(ARM, (reach(joint=None),)), "name or its index, got None"),
     "half a joint": (lambda: Problem(ARM, (reach(joint=1.5),)), "name or its index, got 1.5"),
+    "names that are numbers": (
+        lambda: Skeleton.build([1, 2], [None, None], offsets=np.zeros((2, 3))),  # pyright: ignore[reportArgumentType]
+        "joint names are text, got 1",
+    ),
+    "no parents": (
+        lambda: Skeleton.build(NAMES, None, offsets=OFFSETS),  # pyright: ignore[reportArgumentType]
+        "parents are one for each joint.*got None",
+    ),
+    "a number as pose": (lambda: forward_kinematics(ARM, 3), "a Pose is needed, got 3"),  # pyright: ignore[reportArgumentType]
+    "a number as targets": (
+        lambda: Tracker(Problem(ARM, (reach(),)), rest(ARM)).solve(3),  # pyright: ignore[reportArgumentType]
+        "targets are given by the names of their tasks.*got 3",
+    ),
+    "a number as weights": (
+        lambda: Tracker(Problem(ARM, (reach(),)), rest(ARM)).solve(weights=3),  # pyright: ignore[reportArgumentType]
+        "weights are given by the names.*got 3",
+    ),
+    "points of a path nan": (lambda: target_path(OFFSETS[1], OFFSETS[2], np.nan), "points of a path.*nan"),  # pyright: ignore[reportArgumentType]
     "offsets of uneven rows": (
         lambda: Skeleton.build(["a"], [None], offsets=[[0, 0], [1]]),
         "offsets: .*not an",

@@ -282,3 +282,90 @@ def test_limits_are_as_wide_as_the_pose_in_which_a_figure_is_found(angle: float,
     after = np.array([bone.matrix for bone in armature.pose.bones])
     shins = [list(armature.pose.bones.keys()).index(f"shin.{side}") for side in "LR"]
     assert not wider or np.abs((after - before)[shins, :3, 3]).max() <= 0.05
+
+
+wrongly: Any = posing
+"""Called with arguments that a type checker refuses."""
+
+TAKES_ARMATURE = sorted(
+    name for name in posing.__all__ if name[0].islower() and name not in ("preset_names", "preset_path")
+)
+"""Functions whose first argument is an armature object, or several."""
+
+FURTHER: dict[str, tuple[Any, ...]] = {
+    "add_effector": ("hand.L",),
+    "add_floor": (["foot.L"],),
+    "hold_prop": (None, [0]),
+    "load_preset": (Path("p.json"),),
+    "save_preset": (Path("p.json"),),
+    "move_effector": (0, 1),
+    "own_limits": ("hand.L",),
+    "own_masses": (["hand.L"],),
+    "prefer_present_pose": (["hand.L"],),
+    "remove_choice": (0, 0),
+    "keep_orientation": (0, True),
+    "set_state": (0, 'PIN'),
+    "switch_corrections": (True,),
+    "switch_live": (True,),
+} | dict.fromkeys(("add_choice", "make_target", "pin", "remove_effector", "store_pose", "unpin"), (0,))
+"""What they must be given besides."""
+
+
+@pytest.mark.parametrize("given", ["humanoid", 3, None, "data"])
+@pytest.mark.parametrize("function", TAKES_ARMATURE)
+def test_what_is_no_object_is_refused_by_each_function(function: str, given: Any, armature: Any):
+    if given == "data":
+        given = armature.data
+    with pytest.raises(IKError, match=r"object is needed, got|no armature object is given"):
+        getattr(wrongly, function)(
+            [given] if function == "bake_together" else given, *FURTHER.get(function, ())
+        )
+
+
+TAKES_ROWS: dict[str, Callable[[Any, Any], object]] = {
+    "pin": wrongly.pin,
+    "remove": wrongly.remove_effector,
+    "bend limbs": lambda rig, row: wrongly.bend_limbs(rig, [row]),
+    "correct": lambda rig, row: wrongly.correct(rig, [row]),
+    "find contacts": lambda rig, row: wrongly.find_contacts(rig, [row]),
+    "remove corrections": lambda rig, row: wrongly.remove_corrections(rig, [row]),
+    "roll feet": lambda rig, row: wrongly.roll_feet(rig, [row]),
+    "snap": lambda rig, row: wrongly.snap_targets(rig, [row]),
+    "switch corrections": lambda rig, row: wrongly.switch_corrections(rig, True, [row]),
+}
+
+
+@pytest.mark.parametrize("row", [-1, 7, None, "hand.L", 1.5, float("nan")])
+@pytest.mark.parametrize("use", TAKES_ROWS)
+def test_a_place_at_which_there_is_no_effector_is_refused(use: str, row: Any, armature: Any):
+    wrongly.setup_character(armature)
+    before = state(armature)
+    with pytest.raises(IKError, match=f"'humanoid' has 7 effectors, there is none at {row!r}"):
+        TAKES_ROWS[use](armature, row)
+    assert state(armature) == before
+
+
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [
+        (lambda rig: wrongly.roll_feet(rig, 3), "places in the list, as in .0, 2., got 3"),
+        (lambda rig: wrongly.add_floor(rig, 3), "bones are given by their names, got 3"),
+        (lambda rig: wrongly.add_floor(rig, ["nope"]), "has no bone 'nope'"),
+        (lambda rig: wrongly.remove_limits(rig, [None]), "bones are given by their names, got None"),
+        (lambda rig: wrongly.own_limits(rig, 3), "has no bone 3"),
+        (lambda rig: wrongly.add_effector(rig, "head", target="Cube"), "an object is needed, got 'Cube'"),
+        (lambda rig: wrongly.hold_prop(rig, None, [3]), "an object is needed, got None"),
+        (lambda rig: wrongly.correct(rig, ease_in="a"), "ease_in must be above 0, got 'a'"),
+        (
+            lambda rig: wrongly.lock_contacts(rig, ease=None),
+            "ease must be finite and not negative, got None",
+        ),
+        (lambda rig: wrongly.bake_together(None), "an object is needed, got None"),
+    ],
+)
+def test_other_arguments_that_cannot_be_are_refused(use: Any, words: str, armature: Any):
+    wrongly.setup_character(armature)
+    before = state(armature)
+    with pytest.raises(IKError, match=words):
+        use(armature)
+    assert state(armature) == before

@@ -330,7 +330,15 @@ def shared(arm: Any) -> None:
         (lambda arm: bpy.data.actions.new("Walk"), {"to": 'NEW', "name": "Walk"}, "an action 'Walk' already"),
         (lambda arm: None, {"to": 'HERE'}, "Bake To cannot be 'HERE': there are ACTION, NEW, STRIP"),
         (lambda arm: None, {"to": 'STRIP', "blend": 'MIX'}, "Blend cannot be 'MIX'"),
-        (lambda arm: None, {"ease_in": -1}, "frames to ease are 0 or more"),
+        (lambda arm: None, {"ease_in": -1}, "ease_in must be a whole number from 0, got -1"),
+        (lambda arm: None, {"ease_in": float("nan")}, "ease_in must be a whole number from 0, got nan"),
+        (lambda arm: None, {"ease_out": 1.5}, "ease_out must be a whole number from 0, got 1.5"),
+        (lambda arm: None, {"ease_out": "a"}, "ease_out must be a whole number from 0, got 'a'"),
+        (lambda arm: None, {"ease_in": 4, "ease_out": 3}, "Ease In and Ease Out take 7 frames of 6"),
+        (lambda arm: None, {"blend": 'FOO'}, "Blend cannot be 'FOO'"),
+        (lambda arm: None, {"bones": 3}, "bones are given by their names, got 3"),
+        (lambda arm: None, {"to": 'STRIP', "name": 3}, "the name of an action or a strip is text, got 3"),
+        (lambda arm: None, {"foo": 1}, "An option of a bake cannot be 'foo': there are step, at_keys"),
     ],
 )
 def test_what_cannot_be_written_is_refused_and_nothing_is_changed(

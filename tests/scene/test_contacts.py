@@ -229,7 +229,7 @@ def test_the_command_line_locks_contacts_before_a_bake(
 def test_wrong_input_is_refused_and_changes_nothing() -> None:
     figure = walking()
     keyed = keys_of(figure)
-    with pytest.raises(IKError, match="time to ease is 0 s or more"):
+    with pytest.raises(IKError, match="ease must be finite and not negative"):
         posing.lock_contacts(figure, ease=-1.0)
     with pytest.raises(IKError, match="there is none at 99"):
         posing.find_contacts(figure, [99])

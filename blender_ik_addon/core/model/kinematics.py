@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, dots, lengths, times
-from ..errors import IKError
+from ..errors import IKError, check_type
 from .rotation import matrix_from_euler
 from .skeleton import INHERIT_SCALE, Pose, Skeleton
 
@@ -83,6 +83,7 @@ def forward_kinematics(skeleton: Skeleton, pose: Pose) -> PosedSkeleton:
     Raises:
         IKError: The pose is not of this skeleton.
     """
+    check_type("a Pose is needed", pose, Pose)
     if pose.channels.shape[-2] != len(skeleton):
         raise IKError(f"the pose has {pose.channels.shape[-2]} joints, the skeleton {len(skeleton)}")
     linear = matrix_from_euler(pose.rotation, skeleton.orders) * pose.scale[..., None, :]

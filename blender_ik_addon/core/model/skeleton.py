@@ -9,7 +9,7 @@ those channels, so what is limited is what is keyed. Scale is part of a pose but
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import index
@@ -30,7 +30,7 @@ from ..arrays import (
     frozen,
     usable,
 )
-from ..errors import IKError
+from ..errors import IKError, check_type
 from ..messages import in_a_row
 from .rotation import order_index
 
@@ -134,6 +134,8 @@ class Skeleton:
 
     def _check(self) -> None:
         """Raise `IKError`, with the names of the joints, where the arrays are no skeleton."""
+        for name in self.names:
+            check_type("joint names are text", name, str)
         duplicates = sorted(name for name, count in Counter(self.names).items() if count > 1)
         if duplicates:
             raise IKError(f"joint names must be unique; these occur more than once: {', '.join(duplicates)}")
@@ -361,6 +363,7 @@ def _parent_indices(
     names: Sequence[str], parents: Sequence[str | int | None], index: Mapping[str, int]
 ) -> IntArray:
     """Index of the parent of each joint, -1 for a root, (n,)."""
+    check_type("parents are one for each joint, a name or None for a root", parents, Sized)
     if len(parents) != len(names):
         raise IKError(
             f"there are {len(names)} names but {len(parents)} parents; each joint needs one, or None"

@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray
+from ..arrays import BoolArray, FloatArray, check_whole
 from ..errors import IKError
 from ..model.mechanism import cross
 from ..model.skeleton import UP
@@ -55,8 +55,7 @@ def target_path(
     Raises:
         IKError: An argument has the wrong shape or is not finite.
     """
-    if int(points) != points or points < 0:
-        raise IKError(f"points of a path must be a whole number from 0, got {points}")
+    check_whole("points of a path", points, 0)
     named = {"start": start, "target": target, "origin": origin, "about": about}
     arrays = {name: np.asarray(value, dtype=np.float64) for name, value in named.items()}
     for name, array in arrays.items():

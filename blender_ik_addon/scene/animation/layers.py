@@ -18,8 +18,6 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.errors import IKError
 from ...core.model.rotation import continuous_quats, matrix_from_quat, quat_from_matrix
-from ..properties.declared import check_item
-from ..properties.settings import POISE_PG_armature
 from .fcurves import Channel, ChannelKeys, nla_strip, nla_strips, other_players, own_curves, write_keys
 from .own_keys import has_own_keys
 
@@ -36,10 +34,9 @@ def check_strip(obj: Any, name: str, blend: str) -> None:
     """Refuse a strip that cannot be made or baked again.
 
     Raises:
-        IKError: The blend is none, the name is taken by a strip that Poise has not made or that has another
+        IKError: The name is taken by a strip that Poise has not made or that has another
             blend, its action is linked or shared, or a track is solo.
     """
-    check_item(POISE_PG_armature, "bake_blend", blend)
     if not name.strip():
         raise IKError("the strip to bake into needs a name")
     tracks: Any = () if obj.animation_data is None else obj.animation_data.nla_tracks

@@ -24,7 +24,7 @@ from ...core.errors import IKError
 from ...core.messages import Message, both, in_a_row, sentences
 from ...core.model.rotation import EULER_ORDERS, order_index
 from ...core.model.skeleton import JointLimits
-from ..properties.naming import note_name, pose_bone
+from ..properties.naming import bone_names, note_name, pose_bone
 from ..properties.overrides import remove_entries
 from ..properties.settings import STIFFEST, POISE_PG_joint, check_editable, settings_of
 from ..translations import translated
@@ -203,10 +203,11 @@ def read_limits(armature_object: Object, bones: Iterable[str] | None = None) -> 
     Raises:
         IKError: A bone is not there.
     """
+    check_editable(armature_object)
     pose: Any = armature_object.pose
     done: list[str] = []
     notes: list[str] = []
-    for name in [bone.name for bone in pose.bones] if bones is None else bones:
+    for name in [bone.name for bone in pose.bones] if bones is None else bone_names(bones):
         limits, source, unread = _rig_limits(pose_bone(armature_object, name))
         notes += unread
         if source:

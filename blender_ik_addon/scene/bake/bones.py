@@ -25,6 +25,7 @@ from ..armature.restoring import block_with_uid
 from ..armature.role_table import read_character
 from ..compat import is_selected
 from ..properties.declared import check_item
+from ..properties.naming import bone_names
 from ..properties.settings import POISE_PG_armature
 from ..rig.rig import Rig
 
@@ -84,7 +85,7 @@ def chosen_joints(armature_object: Object, skeleton: Skeleton, bones: str | Iter
             return joints
         limbs = [_joints(skeleton, limb) for limb in read_character(armature_object, skeleton)[0].limbs]
         return joints.union(*(limb for limb in limbs if limb & joints))
-    names = [bones] if isinstance(bones, str) else list(bones)
+    names = bone_names(bones)
     found = {skeleton.index(name) for name in names if name in skeleton.names}
     rest = [name for name in names if name not in skeleton.names]
     if rest:

@@ -130,8 +130,9 @@ def solved_and_keyed(
 
 def contact_borders(armature_object: Object) -> set[int]:
     """Return the whole frames at which contacts begin or end: keys of targets there say when they rest."""
+    effectors = settings_of(armature_object).effectors
     curves, borders = own_curves(armature_object), set[int]()
-    for row in range(len(settings_of(armature_object).effectors)):
+    for row in range(len(effectors)):
         for name in CONTACTS:
             curve = curves.get((effector_path(row, name), 0))
             if curve is not None:

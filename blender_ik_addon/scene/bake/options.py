@@ -9,13 +9,18 @@ from typing import Any, Final, TypedDict, Unpack
 from bpy.types import Object
 
 from ...core import IKError
-from ...core.arrays import check_number
+from ...core.arrays import check_number, check_whole
+from ...core.errors import check_known
+from ...core.messages import Message
 from ..properties.declared import check_item
 from ..properties.settings import POISE_PG_armature, settings_of
 from .frames import frames_of
 
 LEAST_STEP: Final = 0.02
 """Smallest step [frames]: keys nearer than half of that are one to Blender."""
+
+OPTION: Final = Message("An option of a bake")
+"""What is said of an unknown one."""
 
 STRIP_NAME: Final = "Poise"
 """Of a strip without another name."""
@@ -104,9 +109,11 @@ class BakeOptions:
         Raises:
             IKError: There are no such frames or no such place, the step is neither a whole number from 1 on
                 nor a part of a frame, a step and the fewest keys are both asked for, a deviation is not above
-                0, or frames to ease are below 0.
+                0, or frames to ease are below 0 or more than there are.
         """
         settings = settings_of(armature_object)
+        for name in given:
+            check_known(OPTION, name, [*IN_SETTINGS, "replace"])
         chosen = {name: value for name, value in given.items() if value is not None}
         own: dict[str, Any] = {name: getattr(settings, f"bake_{name}") for name in IN_SETTINGS}
         if "step" in chosen:
@@ -114,7 +121,7 @@ class BakeOptions:
         elif (own | chosen)["fewest"]:
             own["step"] = 1
         own |= chosen
-        if own["to"] == 'STRIP' and not own["name"].strip():
+        if own["to"] == 'STRIP' and not str(own["name"]).strip():
             own["name"] = STRIP_NAME
         return cls(frames_of(armature_object, frames), **own)
 
@@ -137,11 +144,17 @@ class BakeOptions:
         check_number("deviation", self.deviation, 0.0, above=True)
         check_number("deviation_angle", self.deviation_angle, 0.0, above=True)
         check_item(POISE_PG_armature, "bake_to", self.to)
-        if min(self.ease_in, self.ease_out) < 0:
+        check_item(POISE_PG_armature, "bake_blend", self.blend)
+        if not isinstance(self.name, str):
+            raise IKError("the name of an action or a strip is text, got {name!r}", name=self.name)
+        check_whole("ease_in", self.ease_in, 0)
+        check_whole("ease_out", self.ease_out, 0)
+        eased, length = self.ease_in + self.ease_out, self.frames[-1] - self.frames[0]
+        if eased > length:
             raise IKError(
-                "frames to ease are 0 or more, got {ease_in} and {ease_out}",
-                ease_in=self.ease_in,
-                ease_out=self.ease_out,
+                "Ease In and Ease Out take {eased} frames of {length}: shorten them, or bake more frames",
+                eased=eased,
+                length=length,
             )
 
 

@@ -24,7 +24,7 @@ from ..effectors.effectors import targets_of, world_from_targets
 from ..jobs import Job
 from ..live.driven_bones import AGREES
 from ..live.following import held
-from ..properties.settings import settings_of
+from ..properties.settings import check_object, settings_of
 from ..rig.reports import BakeReport, show
 from ..rig.rig import Rig
 from ..translations import translated
@@ -58,6 +58,10 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
         Raises:
             IKError: As `BakeJob`, for the first that is refused; or none is given, or one twice.
         """
+        if not isinstance(armature_objects, Iterable):
+            armature_objects = [armature_objects]
+        for armature_object in armature_objects:
+            check_object(armature_object)
         names = [armature_object.name for armature_object in armature_objects]
         if not names or len(set(names)) < len(names):
             raise IKError("give each character to bake once, got {names}", names=listed(names) or 'none')

@@ -18,7 +18,7 @@ from ..armature.armature import read_armature
 from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character
 from ..effectors.effectors import check_present
-from ..effectors.entries import match_target
+from ..effectors.entries import chosen_rows, match_target
 from ..effectors.feet import is_rolling
 from ..kinds.frame_data import points_of
 from ..properties.naming import follow_names, note_name
@@ -51,7 +51,7 @@ def roll_feet(
         armature = read_armature(armature_object)
         character, _ = read_character(armature_object, armature.skeleton)
         entries: Any = settings_of(armature_object).effectors
-        rows = range(len(entries)) if effectors is None else effectors
+        rows = chosen_rows(armature_object, effectors)
         limbs = feet_of(armature.skeleton, character)
         feet = [entries[row] for row in rows if entries[row].part in limbs and entries[row].kind == 'BOTH']
         if not feet:

@@ -16,6 +16,7 @@ from ..armature.armature import read_armature
 from ..armature.limits import BoneLimits, joint_entries, limits_of, own_limits, store_limits
 from ..armature.poses import read_pose, write_pose
 from ..armature.role_table import read_character
+from ..properties.naming import bone_names
 
 WITHIN: Final = 1e-3
 """How far inside its limits [rad] a pose is to which they were widened."""
@@ -38,7 +39,7 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
     armature = read_armature(armature_object)
     read_pose(armature_object, armature)  # it is refused before anything is written
     skeleton = armature.skeleton
-    turning = [name for name in bones if skeleton.free[skeleton.index(name), 3:].any()]
+    turning = [name for name in bone_names(bones) if skeleton.free[skeleton.index(name), 3:].any()]
     for name in turning:
         own_limits(armature_object, name)
     changed: list[str] = []
@@ -64,7 +65,7 @@ def pose_naturally(armature_object: Object, bones: Iterable[str] | None = None) 
     character, _ = read_character(armature_object, skeleton)
     known = set(natural_pose(skeleton, character))
     if bones is not None:
-        meant = {skeleton.index(name) for name in bones}
+        meant = {skeleton.index(name) for name in bone_names(bones)}
         limbs = [set(limb.joints) for limb in character.limbs if meant.intersection(limb.joints)]
         known &= meant.union(*limbs)
     names = [skeleton.names[joint] for joint in sorted(known) if skeleton.free[joint, 3:].any()]

@@ -31,7 +31,16 @@ from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
 from ..armature.switches import control_of, pole_of, switch_over
 from ..effectors.effectors import check_present, target_of
-from ..effectors.entries import COLOURS, SUFFIX, add_effector, free_name, hold, make_target, remove_effector
+from ..effectors.entries import (
+    COLOURS,
+    SUFFIX,
+    add_effector,
+    chosen_rows,
+    free_name,
+    hold,
+    make_target,
+    remove_effector,
+)
 from ..effectors.transforms import attach, note_place
 from ..kinds.kinds import AXES
 from ..live import following
@@ -356,7 +365,8 @@ def bend_limbs(
         skeleton = read_armature(armature_object).skeleton
         character, notes = read_character(armature_object, skeleton)
         entries: Any = settings_of(armature_object).effectors
-        bones = None if effectors is None else {entries[row].bone for row in effectors}
+        rows = None if effectors is None else chosen_rows(armature_object, effectors)
+        bones = None if rows is None else {entries[row].bone for row in rows}
         limbs = [
             part
             for part in body_parts(skeleton, character, poles=True)

@@ -8,6 +8,7 @@ so and nothing is changed.
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, count
+from numbers import Integral
 from typing import Any, Final
 
 import bpy
@@ -28,9 +29,9 @@ from ..armature.restoring import made_removed_on_error, undone_on_error
 from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import KINDS, asked_of, staying_joints
 from ..properties.declared import check_item
-from ..properties.naming import follow_names, note_name, pose_bone
+from ..properties.naming import bone_names, follow_names, note_name, pose_bone
 from ..properties.overrides import only_own, prepare_override, refilled
-from ..properties.settings import EFFECTORS_PATH, POISE_PG_effector, settings_of
+from ..properties.settings import EFFECTORS_PATH, POISE_PG_effector, check_object, settings_of
 from .effectors import check_evaluated, is_led, is_taken, label_of, lacks_target, target_label, target_of
 from .feet import is_rolling, sole_of, unrolled
 from .masses import body_of
@@ -78,6 +79,7 @@ def add_effector(
     bone: Any = pose_bone(armature_object, bone_name)
     check_item(POISE_PG_effector, "kind", kind)
     if target is not None:
+        check_object(target)
         check_independence(bone_name, target, armature_object)
     prepare_override(armature_object)  # an autosave asks no handler
     effectors = settings_of(armature_object).effectors
@@ -114,13 +116,29 @@ def free_name(entries: Iterable[POISE_PG_effector], wanted: str, own: POISE_PG_e
     return next(name for name in chain([wanted], numbered) if name not in names)
 
 
+def chosen_rows(armature_object: Object, effectors: Iterable[int] | None) -> list[int]:
+    """Return places in the list of effectors, each once, or all for None (IKError: there is none at one)."""
+    check_armature(armature_object)
+    if effectors is None:
+        return list(range(len(settings_of(armature_object).effectors)))
+    if not isinstance(effectors, Iterable):
+        raise IKError(
+            "effectors are given by their places in the list, as in [0, 2], got {effectors!r}",
+            effectors=effectors,
+        )
+    rows = list(dict.fromkeys(effectors))
+    for row in rows:
+        entry_at(armature_object, row)
+    return rows
+
+
 def entry_at(armature_object: Object, index: int) -> tuple[Any, str]:
     """Return an entry of the list and what it is called in messages (IKError: there is none)."""
     check_armature(armature_object)
     effectors = settings_of(armature_object).effectors
-    if not 0 <= index < len(effectors):
+    if not (isinstance(index, Integral) and 0 <= index < len(effectors)):
         raise IKError(
-            "{armature!r} has {count} effectors, there is none at {index}",
+            "{armature!r} has {count} effectors, there is none at {index!r}",
             armature=armature_object.name,
             count=len(effectors),
             index=index,
@@ -327,7 +345,9 @@ def add_floor(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
     check_armature(armature_object)
     entries = settings_of(armature_object).effectors
     floored = {entry.bone for entry in entries if entry.kind == 'FLOOR'}
-    wanted = [bone for bone in dict.fromkeys(bones) if bone not in floored]
+    wanted = [bone for bone in bone_names(bones) if bone not in floored]
+    for bone in wanted:
+        pose_bone(armature_object, bone)
     if not wanted:
         return ()
     shown = _Shown(armature_object, "floor")

@@ -30,7 +30,7 @@ from ...core.model.skeleton import Skeleton
 from ..armature.armature import check_armature, read_armature, world_from_armature
 from ..armature.role_table import table_of
 from ..kinds.frame_data import Body, points_of
-from ..properties.naming import note_name
+from ..properties.naming import bone_names, note_name
 from ..properties.overrides import refilled, remove_entries
 from ..properties.settings import POISE_PG_mass, settings_of
 
@@ -152,7 +152,9 @@ def own_masses(armature_object: Object, bones: Iterable[str]) -> None:
     check_armature(armature_object)
     skeleton = read_armature(armature_object).skeleton
     body = _body(armature_object, skeleton)
-    set_bone_masses(armature_object, {name: float(body.masses[skeleton.index(name)]) for name in bones})
+    set_bone_masses(
+        armature_object, {name: float(body.masses[skeleton.index(name)]) for name in bone_names(bones)}
+    )
 
 
 def remove_masses(armature_object: Object, bones: Iterable[str] | None = None) -> int:

@@ -40,7 +40,7 @@ from ..armature.restoring import ValuesSnapshot
 from ..effectors.effectors import has_own_place, read_effectors
 from ..effectors.transforms import place_target
 from ..kinds.frame_data import FrameData
-from ..properties.settings import settings_of
+from ..properties.settings import check_object, settings_of
 from ..rig.keying import auto_key, auto_keying
 from ..rig.noted import (
     NOTHING,
@@ -126,6 +126,7 @@ def follow(
     Raises:
         IKError: Something is missing or cannot be posed; the pose is as before then.
     """
+    check_object(armature_object)
     if armature_object.session_uid in LIVE.paused:
         return None
     check_armature(armature_object)

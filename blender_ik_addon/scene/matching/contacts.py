@@ -24,7 +24,7 @@ from bpy.types import Object
 
 from ...core import IKError
 from ...core.amounts import length_text
-from ...core.arrays import BoolArray, FloatArray
+from ...core.arrays import BoolArray, FloatArray, check_number
 from ...core.character import Limb, LimbKind
 from ...core.messages import Joined, Message, counted, in_a_row, sentences
 from ...core.model.rotation import matrix_in_mode
@@ -52,6 +52,7 @@ from ..armature.restoring import made_removed_on_error, played_restored, show_ke
 from ..armature.role_table import read_character
 from ..bake.frames import CONTACTS, checked_frames, frame_times, frames_at
 from ..effectors.effectors import check_present, label_of
+from ..effectors.entries import chosen_rows
 from ..effectors.transforms import world_from_basis
 from ..jobs import Job
 from ..kinds.frame_data import orthogonal, points_of
@@ -164,8 +165,7 @@ class ContactsJob(Job[ContactReport]):
     ) -> None:
         """Check all that can be checked before anything is changed."""
         check_present(armature_object)
-        if not (np.isfinite(ease) and ease >= 0.0):
-            raise IKError("the time to ease is 0 s or more, got {ease!r}", ease=ease)
+        check_number("ease", ease, 0.0)
         self._replace, self._lock, self._ease = replace, lock, ease
         self._rows, self._notes = self._meant(armature_object, effectors)
         self._frames = checked_frames(self._keyed_range(armature_object) if frames is None else frames)
@@ -186,7 +186,7 @@ class ContactsJob(Job[ContactReport]):
             if limb.kind in (*LEGS, LimbKind.ARM)
         }
         by_role = [row for row, entry in enumerate(entries) if entry.enabled and entry.bone in limbs]
-        meant = by_role if effectors is None else list(effectors)
+        meant = by_role if effectors is None else chosen_rows(armature_object, effectors)
         if not meant:
             raise IKError(
                 "no effector of {armature!r} holds a foot or a hand: press Set Up Character, or give "

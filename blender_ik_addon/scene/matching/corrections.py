@@ -15,7 +15,7 @@ from bpy.types import Object
 
 from ...core import IKError
 from ...core.amounts import number_of_targets
-from ...core.arrays import FloatArray
+from ...core.arrays import FloatArray, check_number
 from ...core.messages import Message, counted
 from ...core.model.rotation import matrix_in_mode
 from ..animation.fcurves import (
@@ -35,6 +35,7 @@ from ..animation.fcurves import (
 from ..armature.rotation_modes import rotations_in
 from ..bake.frames import frame_times
 from ..effectors.effectors import check_present, label_of, target_of
+from ..effectors.entries import chosen_rows
 from ..properties.settings import settings_of
 from .snapping import MOVED, MatchReport, able_targets, channels_that_count, put_back_on_error, unkeyable
 
@@ -68,13 +69,9 @@ def correct(
     unit = 1.0 if settings.ease_unit == 'FRAMES' else render.fps / render.fps_base
     before = settings.ease_in * unit if ease_in is None else ease_in
     after = settings.ease_out * unit if ease_out is None else ease_out
-    if not (before > 0.0 and after > 0.0 and np.isfinite([before, after]).all()):
-        raise IKError(
-            "a correction eases in and out in more than 0 frames, got {before:g} and {after:g}",
-            before=before,
-            after=after,
-        )
-    meant = list(range(len(settings.effectors))) if effectors is None else list(effectors)
+    check_number("ease_in", before, 0.0, above=True)
+    check_number("ease_out", after, 0.0, above=True)
+    meant = chosen_rows(armature_object, effectors)
     rows, notes = able_targets(armature_object, meant, moved=True, keyed=True)
     moved = [row for row in rows if _offsets(settings.effectors[row])]
     if not moved:
@@ -157,10 +154,7 @@ def _corrected(
 ) -> tuple[list[int], list[tuple[Any, Channel, Any]]]:
     """Which effectors have offsets, and their F-curves (IKError: none, or one that is not editable)."""
     check_present(armature_object)
-    every = range(len(settings_of(armature_object).effectors))
-    rows = [
-        row for row in (every if effectors is None else effectors) if has_corrections(armature_object, row)
-    ]
+    rows = [row for row in chosen_rows(armature_object, effectors) if has_corrections(armature_object, row)]
     if not rows:
         raise IKError(
             "no target of {armature!r} has a correction: move one and press Correct",

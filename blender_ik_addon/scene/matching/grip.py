@@ -22,7 +22,7 @@ from ..effectors.entries import keep_orientation
 from ..effectors.transforms import rides
 from ..kinds.frame_data import orthogonal
 from ..live.following import held
-from ..properties.settings import settings_of
+from ..properties.settings import check_object, settings_of
 from .corrections import has_corrections
 from .snapping import MatchReport, able_targets, put_back_on_error, target_keys
 
@@ -77,6 +77,7 @@ def hold_prop(armature_object: Object, prop: Object, effectors: Sequence[int]) -
 
 def _carrier(armature_object: Object, prop: Object, rows: Sequence[int]) -> Any:
     """What targets go along with: the prop, or the target of the bone of the armature that carries it."""
+    check_object(prop)
     if prop == armature_object:
         raise IKError("select the prop that is held, besides the target of the hand, and press again")
     if not dependence(prop, armature_object):

@@ -41,7 +41,7 @@ from ..jobs import Job
 from ..kinds.frame_data import NO_SCALE, orientations, points_of
 from ..kinds.kinds import KINDS
 from ..live.following import held
-from ..properties.settings import settings_of
+from ..properties.settings import check_object, settings_of
 from .corrections import has_corrections, remove_corrections
 from .snapping import MatchReport, able_targets, put_back_on_error, target_keys
 
@@ -55,6 +55,7 @@ def clip_range(armature_object: Object) -> range:
     Raises:
         IKError: Nothing animates the armature.
     """
+    check_object(armature_object)
     times: list[float] = []
     animation = armature_object.animation_data
     for curve in own_curves(armature_object).values():

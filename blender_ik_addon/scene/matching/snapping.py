@@ -46,7 +46,7 @@ from ..armature.rotation_modes import rotation_of, rotations_in, set_rotation
 from ..bake.frames import checked_frames, frame_times
 from ..character.preferring import beyond_limits, prefer_present_pose
 from ..effectors.effectors import check_present, label_of, lacks_target, present_state, target_of
-from ..effectors.entries import entry_at, match_target
+from ..effectors.entries import chosen_rows, match_target
 from ..effectors.feet import is_rolling
 from ..effectors.transforms import depth
 from ..kinds.frame_data import orthogonal, points_of
@@ -247,11 +247,8 @@ def able_targets(
         IKError: There is none.
     """
     entries: Any = settings_of(armature_object).effectors
-    meant = list(range(len(entries)) if effectors is None else dict.fromkeys(effectors))
-    for row in meant:
-        entry_at(armature_object, row)  # refuses what is not there
     able, notes = list[int](), list[str]()
-    for row in meant:
+    for row in chosen_rows(armature_object, effectors):
         entry, kind = entries[row], KINDS[entries[row].kind]
         apart = moved and (kind.of_surroundings or kind.several)
         needless = target_of(entry) is None and not lacks_target(entry)

@@ -6,7 +6,7 @@ is known, `PoseBone.poise_name`; that goes along with the bone, through renaming
 carries another name than its own has got a new one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -37,13 +37,21 @@ def follow_names(armature_object: Object) -> None:
 def pose_bone(armature_object: Object, name: str) -> PoseBone:
     """Return a bone by its name, for use within one call only (IKError: there is none)."""
     pose: Any = armature_object.pose
-    if pose is None or name not in pose.bones:
+    if pose is None or not isinstance(name, str) or name not in pose.bones:
         raise IKError(
             "{armature!r} has no bone {name!r}: choose one of its bones",
             armature=armature_object.name,
             name=name,
         )
     return pose.bones[name]
+
+
+def bone_names(bones: Iterable[str]) -> list[str]:
+    """Return the names that are given, each once; one alone stands for itself (IKError: it is none)."""
+    names = [bones] if isinstance(bones, str) or not isinstance(bones, Iterable) else list(bones)
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        raise IKError("bones are given by their names, got {bones!r}", bones=wrong[0])
+    return list(dict.fromkeys(names))
 
 
 def note_name(armature_object: Object, bone_name: str) -> None:

@@ -18,6 +18,7 @@ from bpy.types import Object
 from ...core.errors import IKError
 from ...core.messages import Message, listed
 from .app_handlers import handlers_factory
+from .naming import bone_names
 from .settings import armatures_in, settings_of
 
 
@@ -43,7 +44,7 @@ def remove_entries(
         IKError: An entry of a library override belongs to the library; nothing is changed then.
     """
     entries: Any = getattr(settings_of(armature_object), name)
-    wanted = None if bones is None else set(bones)
+    wanted = None if bones is None else bone_names(bones)
     rows = [row for row, entry in enumerate(entries) if wanted is None or entry.name in wanted]
     override = armature_object.override_library
     if override is not None and isinstance(override.reference, Object):

@@ -82,6 +82,7 @@ def settings_of(armature_object: Object) -> "POISE_PG_armature":
     try:
         return armature_object.poise  # pyright: ignore[reportAttributeAccessIssue]
     except AttributeError:
+        check_object(armature_object)
         if hasattr(Object, "poise"):
             raise
         raise IKError(
@@ -97,10 +98,17 @@ def armatures_in(objects: Iterable[Object | None]) -> Iterator[Object]:
     return (found for found in objects if found is not None and found.type == 'ARMATURE')
 
 
+def check_object(given: object) -> None:
+    """Refuse what is no object, as a name (IKError)."""
+    if not isinstance(given, Object):
+        raise IKError("an object is needed, got {given!r}: bpy.data.objects has them by name", given=given)
+
+
 def check_editable(armature_object: Object | None) -> None:
     """Refuse what can have no settings that last (IKError: no object, not an armature, or linked)."""
     if armature_object is None:
         raise IKError("no armature object is given: select an armature")
+    check_object(armature_object)
     name = armature_object.name
     if armature_object.type != 'ARMATURE':
         raise IKError(
