@@ -270,13 +270,14 @@ def test_a_chain_that_others_decide_is_told_by_the_set_up(armature: Any):
 
 @pytest.mark.parametrize(("angle", "wider"), [(-0.6, True), (-0.2, False)])
 def test_limits_are_as_wide_as_the_pose_in_which_a_figure_is_found(angle: float, wider: bool, armature: Any):
-    """But a knee that is a little over-stretched teaches nothing."""
+    """But a knee that is a little over-stretched teaches nothing, which is told."""
     for side, sign in (("L", 1.0), ("R", -1.0)):
         bone = armature.pose.bones[f"shin.{side}"]
         bone.rotation_mode, bone.rotation_euler = 'XYZ', (sign * angle, 0.0, 0.0)
     bpy.context.view_layer.update()
     report = posing.setup_character(armature)
     assert any("limits are wider for" in note and "'shin." in note for note in report.notes) == wider
+    assert any("over-stretched" in note and "'shin." in note for note in report.notes) != wider
     before = np.array([bone.matrix for bone in armature.pose.bones])
     assert posing.solve_pose(armature).reached
     after = np.array([bone.matrix for bone in armature.pose.bones])

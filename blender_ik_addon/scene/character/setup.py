@@ -48,10 +48,15 @@ from ..properties.naming import follow_names
 from ..properties.settings import POISE_PG_effector, settings_of
 from ..rig.noted import note_carriers
 from ..rig.rig import notes_on_bones
-from .preferring import prefer_present_pose, widen_limits, widen_to_action
+from .preferring import beyond_limits, prefer_present_pose, widen_limits, widen_to_action
 
 LEAST_CONFIDENCE: Final = 0.5
 """Confidence [1] below which a note asks to look at a row of the table."""
+
+OVERSTRETCHED: Final = Message(
+    "elbows or knees are a little over-stretched or askew: a solve turns {clamped} to the limits"
+)
+"""Note on hinges whose limits are not widened."""
 
 SMALL_ROLES: Final = frozenset({Role.FINGER, Role.TOE, Role.EYE, Role.JAW, Role.HEAD_PART})
 """Roles that need no such note."""
@@ -307,6 +312,8 @@ def setup_character(
         is_new = not any(entry.part for entry in settings.effectors)
         notes += read.notes
         assumed = _assume_limits(armature_object, skeleton, character, notes) if limits else ()
+        if clamped := beyond_limits(armature_object, [name for name in chains if name in assumed]):
+            notes.append(OVERSTRETCHED.filled(clamped=listed(clamped)))
         held = _hold(armature_object, skeleton, character, parts)
         if limits and is_new:  # what targets leave free stays as it is
             hips = {part.joint for part in parts if part.what == "hips"}

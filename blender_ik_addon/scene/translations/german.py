@@ -992,6 +992,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "effector {label!r}: {first!r} and {second!r} begin at the same place, so there is no limb between them. Choose another limb root or limb tip": "Effektor {label!r}: {first!r} und {second!r} beginnen an derselben Stelle, darum ist kein Glied dazwischen. Eine andere Gliedwurzel oder Gliedspitze wählen",
     "effector {label!r}: {root!r}, {middle!r} and {tip!r} must follow one another from the body outward, as upper arm, forearm and hand. Choose bone, limb root and limb tip so": "Effektor {label!r}: {root!r}, {middle!r} und {tip!r} müssen vom Körper nach außen aufeinander folgen, wie Oberarm, Unterarm und Hand. Knochen, Gliedwurzel und Gliedspitze so wählen",
     "effectors are given by their places in the list, as in [0, 2], got {effectors!r}": "Effektoren werden durch ihre Plätze in der Liste angegeben, wie in [0, 2], angegeben ist {effectors!r}",
+    "elbows or knees are a little over-stretched or askew: a solve turns {clamped} to the limits": "Ellbogen oder Knie sind etwas überstreckt oder schief: Ein Lösen dreht {clamped} an die Grenzen",
     "eye": "Auge",
     "fin": "Flosse",
     "finding contacts": "Kontakte werden gesucht",
