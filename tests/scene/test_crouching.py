@@ -54,3 +54,40 @@ def test_a_crouched_figure_comes_to_rest(
     before = matrices(figure)
     posing.solve_pose(figure)
     np.testing.assert_allclose(matrices(figure), before, rtol=0.0, atol=STANDS_STILL)
+
+
+def knees(figure: bpy.types.Object) -> np.ndarray:
+    """How far the knees are out from the middle, left and right [m]."""
+    return np.array([figure.pose.bones["shin.L"].head.x, -figure.pose.bones["shin.R"].head.x])
+
+
+@pytest.mark.parametrize("depth", [0.36, 0.4, 0.44])
+def test_both_knees_of_a_deep_crouch_go_outwards(depth: float) -> None:
+    figure, _ = crouched(depth)
+    out = knees(figure)
+    assert out.min() > 0.15
+    assert abs(out[0] - out[1]) < 0.01
+
+
+def test_both_knees_of_a_baked_crouch_go_outwards() -> None:
+    figure, targets = crouched(0.0)
+    for frame, depth in ((1, 0.0), (16, 0.42), (20, 0.42)):
+        targets["hips"].location.z -= depth
+        targets["hips"].keyframe_insert("location", frame=frame)
+        targets["hips"].location.z += depth
+    assert posing.bake(figure, range(1, 21)).reached
+    bpy.context.scene.frame_set(20)
+    out = knees(figure)
+    assert out.min() > 0.2
+    assert abs(out[0] - out[1]) < 0.01
+
+
+def test_both_knees_of_a_crouch_go_outwards_while_the_hips_are_lowered() -> None:
+    figure, targets = crouched(0.0)
+    posing.switch_live(figure, True)
+    for _ in range(21):
+        targets["hips"].location.z -= 0.02
+        bpy.context.view_layer.update()
+    out = knees(figure)
+    assert out.min() > 0.2
+    assert abs(out[0] - out[1]) < 0.01

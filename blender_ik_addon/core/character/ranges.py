@@ -65,8 +65,9 @@ ARM_TWIST, ARM_TWIST_UNKNOWN = float(np.radians(85.0)), float(np.radians(120.0))
 and an arm may be anywhere between them at rest. Where the elbow is straight at rest it is not known which way
 it bends (in a T pose with palms down ahead, with palms up upward), and the upper arm must make up for it."""
 
-THIGH_TWIST: Final = float(np.radians(60.0))
-"""The same of thighs: 45 degrees [AAOS1965], 47 ± 6 [BooneAzen1979; unverified]."""
+THIGH_TWIST: Final = float(np.radians(45.0)), float(np.radians(60.0))
+"""The same of thighs, in and out: 45 degrees [AAOS1965], 47 ± 6 [BooneAzen1979; unverified]. Inwards only the
+mean: the same channel swings a bent thigh across the body."""
 
 ARM_ENDS: Final = (
     ("out", "up", 78.0),
@@ -405,20 +406,26 @@ class _Maker:
         out = figure.left if limb.side is Side.LEFT else -figure.left
         ways = {"out": out, "up": figure.up, "forward": figure.forward}
         ways |= {"in": -out, "down": -figure.up, "back": -figure.forward}
-        ends, twist = LEG_ENDS, THIGH_TWIST
+        ends, (inwards, outwards) = LEG_ENDS, THIGH_TWIST
         if not self._human:
-            ends, twist = self._animal.swings.get(limb.kind, ()), float(np.radians(ANIMAL_TWIST))
+            ends = self._animal.swings.get(limb.kind, ())
+            inwards = outwards = float(np.radians(ANIMAL_TWIST))
             if not ends:
                 return []
         elif made.role is Role.UPPER_ARM:
-            ends, twist = ARM_ENDS, ARM_TWIST
+            ends, inwards, outwards = ARM_ENDS, ARM_TWIST, ARM_TWIST
             channel = made.nearest(made.along)
             if limb.bend is Bend.STRAIGHT and any(middle_of(order) != channel for order in made.orders):
-                twist = ARM_TWIST_UNKNOWN  # without gimbal lock where it is twisted by a right angle
+                inwards = outwards = (
+                    ARM_TWIST_UNKNOWN  # without gimbal lock where it is twisted by a right angle
+                )
         turns = ((ways[start], ways[end], np.radians(angle)) for start, end, angle in ends)
         swings = [_swing(made, np.cos(turn) * a + np.sin(turn) * b) for a, b, turn in turns]
         moves = [swing for swing in swings if swing is not None]
-        return [*moves, Movement(made.twist_axis(), -twist, twist)]
+        axis = made.twist_axis()
+        if axis @ made.own(np.cross(figure.forward, out)) < 0.0:
+            inwards, outwards = outwards, inwards
+        return [*moves, Movement(axis, -inwards, outwards)]
 
     def _hinge(self, made: _Joint, limb: Limb) -> JointDefaults:
         """Elbows and knees; bones in the middle of the same part are stiff."""

@@ -13,7 +13,7 @@ An iteration tries one step of each group:
    that only a long step would meet is missed by a short one, and pulls with all its strength. So a step
    that was not taken gets another model as well. Where a Hessian bends down by more than μ holds up, its
    eigenvalues are taken by their absolute value [DauphinEtAl2014], so that a step leads away from saddles,
-   such as straight limbs.
+   such as straight limbs; without a slope there, towards the middle of limits.
 2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt], inside the limits by an
    active set [HintermullerItoKunisch2003]: channels that would pass a limit are stopped there, those that
    would rather leave theirs are let go, and the step is found again.
@@ -63,7 +63,7 @@ CONTRACTION: Final = 0.1
 """A step that is shorter than the one before by more than this factor [1] leaves less to go than its own
 length, as the ratio of the two [HairerWanner1996 §IV.8]."""
 PUSH: Final = 0.1
-"""Step [rad] along the direction in which the energy bends down most, where its slope is nothing."""
+"""Step [rad] where the energy bends down and its slope is next to nothing."""
 
 
 @dataclass(frozen=True)
@@ -350,8 +350,11 @@ class _Step:
         masked = _mask(self._hessian.copy(), self._model.resting)
         bent = _bending_down(_damped(masked, self._descent.damping - FLAT))
         if len(bent):
-            gradient = np.where(self._model.resting, 0.0, self._gradient)[bent]
-            upward, push = _upward(masked[bent], gradient)
+            held, low, high = self._model.resting[bent], self._low[bent], self._high[bent]
+            # To the middle of limits.
+            between = ~held & np.isfinite(high - low)
+            towards = np.add(low, high, where=between, out=np.zeros_like(low))
+            upward, push = _upward(masked[bent], np.where(held, 0.0, self._gradient[bent]), towards)
             self._hessian[bent] += upward
             self._gradient[bent] += push
 
@@ -550,21 +553,28 @@ def _bending_down(matrices: FloatArray) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def _upward(hessians: FloatArray, gradients: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _upward(
+    hessians: FloatArray, gradients: FloatArray, towards: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """What is to be added to Hessians (N, n, n) so that their eigenvalues are taken by absolute value.
 
-    And to their gradients, (N, n), so that a step leaves a saddle on which it has no slope.
+    And to their gradients, (N, n), so that a step leaves a saddle: where the energy bends down and there is
+    next to no slope rounding would decide, and it leads `towards` (N, n). Where that is 0 it leads along the
+    direction in which the energy bends down most.
     """
     values, vectors = np.linalg.eigh(hessians)
     upward = np.maximum(np.abs(values), FLAT)
-    most = int((values < FLAT).sum(axis=1).max())
-    bent = vectors[:, :, :most]
+    most = max(1, int((values < FLAT).sum(axis=1).max()))
+    bent, height = vectors[:, :, :most], upward[:, :most]
     added = (bent * (upward - values)[:, None, :most]) @ bent.swapaxes(1, 2)
-    least, height = vectors[:, :, 0], upward[:, 0]
-    slope = (least * gradients).sum(axis=1)
-    push = PUSH * height * np.where(slope >= 0.0, 1.0, -1.0)
-    saddle = (values[:, 0] < -FLAT) & (np.abs(slope) < np.abs(push))
-    return added, least * np.where(saddle, push - slope, 0.0)[:, None]
+    step = -(gradients[:, None, :] @ bent)[:, 0] / height
+    level = (values[:, :most] < -FLAT) & (np.abs(step) < PUSH)
+    level[~towards.any(axis=1), 1:] = False
+    way = np.where(level, step + FINE * (towards[:, None, :] @ bent)[:, 0], 0.0)
+    way[:, 0] += level[:, 0] & ~way.any(axis=1)
+    way *= PUSH / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-300)
+    push = np.where(level & way.any(axis=1, keepdims=True), height * (step - way), 0.0)
+    return added, (bent @ push[..., None])[..., 0]
 
 
 def _some(energy: Energy, state: State, mask: BoolArray) -> tuple[IntArray, State]:

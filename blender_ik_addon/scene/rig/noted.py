@@ -7,10 +7,10 @@ they began at the present pose, which was solved for already, each update would 
 targets, and the pose would tell how often the scene was updated.
 
 A bone that follows is held weakly where others have left it last, taken along with what carries it
-(`effectors.stance`), and its target comes to the bone when it rests. If it were held where each solve has left
-it, it would creep on from solve to solve, and hands that come back would not bring the body back. So it is
-noted which bones follow when a solve has ended: as long as the pose is that of a solve, and these are carried
-by the same, they stay held from where they were.
+(`effectors.stance`), and its target comes to the bone when it rests. If it were held where each solve has
+left it, it would creep on from solve to solve, and hands that come back would not bring the body back. So it
+is noted which bones follow when a solve has ended: as long as the pose is that of a solve, and these are
+carried by the same, they stay held from where they were.
 
 A target that others have moved is Reach from then on (`effectors.present_state`). That is written when a
 solve has ended well.
