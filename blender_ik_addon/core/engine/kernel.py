@@ -570,7 +570,7 @@ def _upward(
     step = -(gradients[:, None, :] @ bent)[:, 0] / height
     level = (values[:, :most] < -FLAT) & (np.abs(step) < PUSH)
     level[~towards.any(axis=1), 1:] = False
-    way = np.where(level, step + FINE * (towards[:, None, :] @ bent)[:, 0], 0.0)
+    way = np.where(level, step + PUSH * (towards[:, None, :] @ bent)[:, 0], 0.0)
     way[:, 0] += level[:, 0] & ~way.any(axis=1)
     way *= PUSH / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-300)
     push = np.where(level & way.any(axis=1, keepdims=True), height * (step - way), 0.0)
