@@ -228,6 +228,20 @@ def test_what_follows_goes_along_with_the_feet(armature: Any):
         np.testing.assert_allclose(matrices(armature), np.array(motion) @ before, atol=0.05)
 
 
+def test_a_foot_that_is_lifted_does_not_lift_what_follows(armature: Any):
+    for part in ("foot.L", "foot.R"):
+        posing.set_state(armature, list(states(armature)).index(part), 'REACH')
+    for side in "LR":
+        effector(armature, f"hand.{side}").target.location += Vector((0.0, -0.3, -0.35))
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+    height = place(armature, "hips")[2]
+    effector(armature, "foot.R").target.location.z += 0.2
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(armature).reached
+    assert place(armature, "hips")[2] - height < 0.04
+
+
 def test_a_bake_does_not_depend_on_what_was_solved_before_it():
     def baked(*solved: int) -> np.ndarray:
         armature, scene, found = character(), bpy.context.scene, list[np.ndarray]()

@@ -416,9 +416,8 @@ class _Maker:
             ends, inwards, outwards = ARM_ENDS, ARM_TWIST, ARM_TWIST
             channel = made.nearest(made.along)
             if limb.bend is Bend.STRAIGHT and any(middle_of(order) != channel for order in made.orders):
-                inwards = outwards = (
-                    ARM_TWIST_UNKNOWN  # without gimbal lock where it is twisted by a right angle
-                )
+                # Without gimbal lock where it is twisted by a right angle.
+                inwards = outwards = ARM_TWIST_UNKNOWN
         turns = ((ways[start], ways[end], np.radians(angle)) for start, end, angle in ends)
         swings = [_swing(made, np.cos(turn) * a + np.sin(turn) * b) for a, b, turn in turns]
         moves = [swing for swing in swings if swing is not None]

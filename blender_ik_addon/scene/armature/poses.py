@@ -467,26 +467,26 @@ class PoseNote:
     """`pose_sums`; of other bones if the length differs."""
     by_live: bool = False
     """Whether live mode has left or seen it, and not another part of Poise."""
-    solved_for: str = ""
-    """Targets of the solve that has left it; empty where none has."""
+    carried: str = ""
+    """Which bones followed in the solve that has left it, and what carried them; empty where none has."""
 
     @classmethod
     def of(cls, armature_object: Object) -> "PoseNote":
         """Read it."""
-        author, sums, solved_for = f"{settings_of(armature_object).pose_note}  ".split(" ")[:3]
-        return cls(b64decode(sums), author == "live", solved_for)
+        author, sums, carried = f"{settings_of(armature_object).pose_note}  ".split(" ")[:3]
+        return cls(b64decode(sums), author == "live", carried)
 
     def store(self, armature_object: Object) -> None:
         """Note it in the file."""
         author = "live" if self.by_live else "poise"
-        note = f"{author} {b64encode(self.sums).decode()} {self.solved_for}"
+        note = f"{author} {b64encode(self.sums).decode()} {self.carried}"
         settings_of(armature_object).pose_note = note
 
     def restore(self, armature_object: Object) -> None:
         """Note this again, with the pose, which others may have solved for meanwhile."""
         now = PoseNote.of(armature_object)
         if now != self:
-            PoseNote(self.sums, False, "" if now.solved_for else self.solved_for).store(armature_object)
+            PoseNote(self.sums, False, "" if now.carried else self.carried).store(armature_object)
 
     def differs(self, sums: bytes) -> npt.NDArray[np.bool_]:
         """Which bones are posed otherwise than noted, (n,); all where other bones were noted."""
@@ -505,4 +505,4 @@ def note_posed(armature_object: Object, *, by_live: bool = False, sums: bytes | 
     before = PoseNote.of(armature_object)
     known = before.sums == sums
     by_live = by_live or (known and before.by_live)
-    PoseNote(sums, by_live, before.solved_for if known else "").store(armature_object)
+    PoseNote(sums, by_live, before.carried if known else "").store(armature_object)

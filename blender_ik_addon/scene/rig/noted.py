@@ -287,7 +287,7 @@ def held_from_now(
     note = PoseNote.of(armature_object)
     same = goes_on or (
         not note.differs(pose_sums(raw_channels(armature_object))).any()
-        and note.solved_for == _carried(armature_object, effectors)
+        and note.carried == _carried(armature_object, effectors)
     )
     held = tuple(
         replace(effector, pin=_bone_now(armature_object, effector, depsgraph), stood=None)
@@ -295,10 +295,10 @@ def held_from_now(
         else effector
         for effector in effectors
     )
-    return _standing(armature_object, held, depsgraph)
+    return _with_carriers(armature_object, held, depsgraph)
 
 
-def _standing(
+def _with_carriers(
     armature_object: Object, effectors: tuple[Effector, ...], depsgraph: Depsgraph
 ) -> tuple[Effector, ...]:
     """Effectors with what carries those that follow noted as it is now, where nothing is noted."""
@@ -361,7 +361,7 @@ def held_for_bake(
 def note_carriers(armature_object: Object, depsgraph: Depsgraph) -> None:
     """Note where that is by which those are carried that have just been set to follow."""
     effectors = read_effectors(armature_object, drawing=True)
-    note_held(armature_object, _standing(armature_object, effectors, depsgraph))
+    note_held(armature_object, _with_carriers(armature_object, effectors, depsgraph))
 
 
 def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph) -> tuple[float, ...]:
@@ -431,7 +431,7 @@ def note_carried(armature_object: Object, effectors: Sequence[Effector]) -> None
     """Note that what follows stays held from where it was, as long as nobody else poses the body."""
     if any(effector.state != 'REACH' for effector in effectors):
         note = PoseNote.of(armature_object)
-        replace(note, solved_for=_carried(armature_object, effectors)).store(armature_object)
+        replace(note, carried=_carried(armature_object, effectors)).store(armature_object)
 
 
 def bring_handle(armature_object: Object, effector: Effector, world_from_bone: FloatArray) -> None:
