@@ -500,6 +500,22 @@ def test_limbs_on_limits_that_reach_for_what_they_cannot_meet_come_to_rest(seed:
     assert_array_equal(again.pose.channels, first.pose.channels)
 
 
+@pytest.mark.parametrize("seed", [24, 29, 39, 59])
+def test_the_pose_that_is_found_does_not_hang_on_where_the_body_was(seed: int) -> None:
+    rng, skeleton = np.random.default_rng(seed), body(limit=None if seed % 2 else 1.0)
+
+    def bent() -> Pose:
+        channels = np.zeros((len(skeleton), 6))
+        channels[:, 3:] = rng.uniform(-0.9, 0.9, (len(skeleton), 3)) * skeleton.free[:, 3:]
+        return Pose.from_channels(channels)
+
+    placed = forward_kinematics(skeleton, bent())
+    problem = Problem(skeleton, [reach(joint, placed.point(joint)) for joint in HANDS_AND_FEET])
+    moving = problem.moving_joints
+    found = [solve(problem, start).pose.channels[moving] for start in (Pose.rest(skeleton), bent())]
+    assert_allclose(found[1], found[0], rtol=0.0, atol=1e-4)
+
+
 def test_within_a_level_weights_decide() -> None:
     skeleton = Skeleton.build(["body"], [None], offsets=np.zeros((1, 3)), free=[True] * 3 + [False] * 3)
     first, second = reach(0, [1, 0, 0], weight=2.0), reach(0, [0, 1, 0], weight=1.0)

@@ -61,6 +61,25 @@ def knees(figure: bpy.types.Object) -> np.ndarray:
     return np.array([figure.pose.bones["shin.L"].head.x, -figure.pose.bones["shin.R"].head.x])
 
 
+@pytest.mark.parametrize(
+    "place", [(0.1, -0.15, 0.15), (0.1, -0.3, 0.15), (0.2, -0.45, 0.15), (0.1, -0.3, 0.3)]
+)
+def test_hands_at_the_floor_in_front_of_the_feet_leave_the_trunk_in_the_middle(
+    place: tuple[float, ...],
+) -> None:
+    figure = basic_human_metarig()
+    posing.setup_character(figure)
+    for entry in figure.poise.effectors:
+        if entry.name in {"hand.L", "hand.R"}:
+            x, y, z = place
+            entry.target.matrix_world.translation = (x if entry.name == "hand.L" else -x, y, z)
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(figure).reached
+    trunk = ("spine", "spine.001", "spine.002", "spine.003", "spine.006")
+    assert max(abs(figure.pose.bones[name].head.x) for name in trunk) < 0.002
+    assert knees(figure).min() > 0.0
+
+
 @pytest.mark.parametrize("depth", [0.36, 0.4, 0.44])
 def test_both_knees_of_a_deep_crouch_go_outwards(depth: float) -> None:
     figure, _ = crouched(depth)

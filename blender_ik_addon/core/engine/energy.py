@@ -61,8 +61,6 @@ IDLE: Final = 1e-3
 OVERSTRAINED: Final = 2.0
 """Force by strength from which a level is seen to give way further than it was thought to [1]."""
 
-OFF_LIMITS: Final = 0.3
-"""Least distance from each of its limits at which the search starts a channel, by their distance [1]."""
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none: a step that stops on it ends so far away by rounding."""
 
@@ -280,11 +278,11 @@ class Energy:
         result[frames[:, None], columns[joints]] = angles[frames, joints]
         return result
 
-    def off_limits(self, values: FloatArray) -> FloatArray:
-        """Poses (N, nv) in which channels with limits on both sides are not near to these."""
-        room = self.upper - self.lower
-        margin = np.where(np.isfinite(room), OFF_LIMITS * room, 0.0)
-        return np.minimum(np.maximum(values, self.lower + margin), self.upper - margin)
+    def centred(self, values: FloatArray) -> FloatArray:
+        """Poses (N, nv) in which channels with limits on both sides are in the middle of these."""
+        bounded = np.isfinite(self.upper - self.lower)
+        middle = 0.5 * np.add(self.lower, self.upper, where=bounded, out=np.zeros(bounded.shape))
+        return np.where(bounded, middle, values)
 
     def squares(self, residual: FloatArray) -> FloatArray:
         """|r|² of each penalty for residuals (N, m), (N, K) [1]."""

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The search for a pose: from where the body is, and from random starts inside the limits.
+"""The search for a pose: from where the body is, from the preferred pose, and from random starts.
 
 The energy has local minima: a knee that is asked to bend backwards is stuck at its limit although the leg,
 turned half round, would reach. One descent at full strengths leads to the minimum next to the body, and ends
 if its first step takes the body away: a solved pose is a minimum, so solving it again leaves it where it is.
-Others have soft strengths first, which pass small minima. One starts where the body is and one at the
-preferred pose, and the lower one goes on: else a body that is bent would be solved in another way than one at
-rest. Both start off the limits: a leg that stands straight on the limit of its knee would stay straight, and
-the body fold over it.
+Another starts at the preferred pose, with soft strengths first, which pass small minima. Channels with limits
+on both sides start in the middle of these: a leg that stands straight on the limit of its knee would stay
+straight, and the body fold over it. Where the body is has no part in this: so poses do not hang on those
+before them, and what is solved again stays.
 
 Where targets are missed, random starts follow: channels that move a missed task, or a task that shares
 channels with it, are spread over their limits, others stay. Every other one descends at soft strengths and
@@ -16,9 +16,6 @@ which soft ones would rather miss. After a few iterations the lower half of each
 more the lower half of that: successive halving [JamiesonTalwalkar2016]. The lowest of each kind is minimised
 at full strengths if it is lower than what the pose found so far leads to in the same way, since most starts
 lead to one place.
-
-Where soft strengths or a random start lead lower, soft strengths are tried again from there until they lead
-no lower: a pose that is solved again stays.
 """
 
 from __future__ import annotations
@@ -127,11 +124,7 @@ def _restarted(
     better = energies[best] < (found.energies - _margin(energy, found))[block]
     taken = (np.cumsum(lower) - 1)[best[better]]
     block = block[better]
-    found = _replaced(energy, found, block, other, taken, other.history[-1:])
-    if not len(block):
-        return found
-    other = yield from _lowest_about(energy.select(block), found.values[block], options, None)
-    return _replaced(energy, found, block, other, np.arange(len(block)), other.history[-1:])
+    return _replaced(energy, found, block, other, taken, other.history[-1:])
 
 
 def _lower_half(rows: IntArray, energies: FloatArray) -> IntArray:
@@ -146,25 +139,15 @@ def _lowest_about(
     options: SolverOptions,
     callback: Callable[[int, FloatArray], bool] | None,
 ) -> Plan[Minimum]:
-    """The minimum next to where the body is (N, nv), or the lowest one to which soft strengths lead.
-
-    From that they lead no lower.
-    """
+    """The minimum next to where the body is (N, nv), or the one that is found from the preferred pose."""
     count, most = len(values), options.max_iterations
-    starts = [values, energy.off_limits(values), energy.off_limits(energy.preferred / energy.weight)]
-    if np.abs(starts[2] - starts[1]).max(initial=0.0) <= ROUGH:
-        starts.pop()
-    rows = np.arange(len(starts) * count).reshape(-1, count)
-    weak = rows.ravel() >= count
-    many = energy.select(rows.ravel() % count)
+    starts = np.concatenate([values, energy.centred(energy.preferred / energy.weight)])
+    weak = np.arange(2 * count) >= count
+    many = energy.select(np.arange(2 * count) % count)
     many = many.pulling(np.where(weak[:, None], many.softened().strengths, many.strengths))
     most_of_each = np.where(weak, most, 1)
-    first = yield from _minimum(
-        many, np.concatenate(starts), options, most_of_each, callback, precision=ROUGH, far=weak
-    )
-    lower = first.energies[rows[-1]] < (first.energies - _margin(many, first))[rows[1]]
-    soft = np.asarray(np.where(lower, rows[-1], rows[1]), dtype=np.int64)
-    near, far = _rows(energy, first, rows[0]), _rows(energy, first, soft)
+    first = yield from _minimum(many, starts, options, most_of_each, callback, precision=ROUGH, far=weak)
+    near, far = (_rows(energy, first, np.flatnonzero(some)) for some in (~weak, weak))
     # A body that one step takes away is not next to a minimum, nor one that finds no step.
     moved = np.abs(near.values - values).max(axis=1, initial=0.0)
     close = np.flatnonzero(near.settled | ((moved > 0.0) & (moved <= ROUGH)))
@@ -185,27 +168,6 @@ def _lowest_about(
     unfinished = np.flatnonzero(~found.settled & (found.iterations < most))
     left = most - found.iterations[unfinished]
     found = yield from _finished(energy, found, unfinished, options, left, callback)
-    frames = np.setdiff1d(np.arange(count), kept)
-    # The minima at soft strengths that have led lower.
-    known, led = first.energies[soft[frames]], first.values[soft[frames]]
-    while len(frames) and not found.cancelled:
-        start = energy.select(frames).off_limits(found.values[frames])
-        away = np.abs(start - led).max(axis=1) > ROUGH
-        frames, known, start = frames[away], known[away], start[away]
-        if not len(frames):
-            break
-        weak = energy.select(frames).softened()
-        rough = yield from _minimum(weak, start, options, most, precision=ROUGH, far=True)
-        # Mostly it is the minimum at soft strengths that has led here.
-        lower = np.flatnonzero(rough.energies < known - _margin(weak, rough))
-        frames, known, led = frames[lower], rough.energies[lower], rough.values[lower]
-        if not len(frames):
-            break
-        some = energy.select(frames)
-        other = yield from _minimum(some, led, options, most)
-        better = np.flatnonzero(other.energies < found.energies[frames] - _margin(some, other))
-        frames, known, led = frames[better], known[better], led[better]
-        found = _replaced(energy, found, frames, other, better, other.history[1:])
     return found
 
 
