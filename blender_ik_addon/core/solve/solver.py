@@ -230,12 +230,11 @@ def solving(
     start = system.mechanism.values(pose[None])
     if not system.alternatives:
         return _solved(system, pose, start, options, callback, far=far)
-    return solved_choice(
+    return _solved_choice(
         system,
         start,
         tolerance_margin(system, options),
         lambda taken: _solved(taken, pose, start, options, callback, far=far),
-        lambda found: found.status is Status.CANCELLED,
         kept,
     )
 
@@ -313,13 +312,12 @@ def _solution(
     )
 
 
-def solved_choice(
+def _solved_choice(
     system: System,
     start: FloatArray,
     slack: float,
     solve: Callable[[System], Plan[Solution]],
-    cancelled: Callable[[Solution], bool],
-    kept: IntArray | None = None,
+    kept: IntArray | None,
 ) -> Plan[Solution]:
     """Solve with one alternative of each choice after the other, until everything is reached.
 
@@ -328,7 +326,6 @@ def solved_choice(
         start: The free channels, (1, nv).
         slack: Rise of |r| of a level [1], in scaled units, that does not count.
         solve: Solves a system that has taken its alternatives.
-        cancelled: Whether the callback has stopped a solve.
         kept: Alternatives that stay while they are within their margins, (1, C).
     """
     posed = system.place(start)
@@ -336,13 +333,13 @@ def solved_choice(
     best = yield from solve(system.taking(taken))
     iterations = best.iterations
     for choice, other in _others(system.choice_errors(posed), taken[0]):
-        if best.reached or cancelled(best):
+        if best.reached or best.status is Status.CANCELLED:
             break
         trial = taken.copy()
         trial[0, choice] = other
         found = yield from solve(system.taking(trial))
         iterations += found.iterations
-        if cancelled(found):
+        if found.status is Status.CANCELLED:
             break
         if found.reached or _is_better(found, best, system.margins[choice], slack):
             best, taken = found, trial
