@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Choices: one of several goals is enough."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from blender_ik_addon.core import (
     Tracker,
     forward_kinematics,
     solve,
+    solve_each,
     solve_sequence,
 )
 from blender_ik_addon.core.problem.options import Redundancy
@@ -175,6 +178,17 @@ def crossing(frames: int) -> tuple[ReachPoint, ReachPoint]:
         for name, x, y in (("one", way, 2.2 + zero), ("other", -way, 2.2 + 1.2 * np.maximum(way, 0.0)))
     )
     return first, second
+
+
+@pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
+@pytest.mark.parametrize("solve_frames", [solve_each, solve_sequence])
+def test_frames_report_the_goal_that_they_meet(method: str, solve_frames: Callable[..., Any]) -> None:
+    """Errors and labels were those of the first one where frames are solved one by one."""
+    choice = OneOf(alternatives=(place(9.0, 9.0, "far"), place(1.0, 2.0, "near")))
+    poses = Pose.from_channels(np.stack([BENT.channels] * 2))
+    solution = solve_frames(Problem(CHAIN, (choice,)), poses, method=method)
+    assert solution.reached and solution.taken == (("near",), ("near",))
+    assert_allclose(end(solution.pose), np.array([[1.0, 2.0, 0.0]] * 2), atol=2e-4)
 
 
 def test_smoothness_spreads_a_change_of_goals_over_the_frames_beside_it() -> None:

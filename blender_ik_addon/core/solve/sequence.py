@@ -236,8 +236,10 @@ class SequenceJob:
         self._skeleton = problem.skeleton
         self._system = assemble(problem, poses)
         self._start = self._system.mechanism.values(poses)
-        self._near = None if near is None else self._system.mechanism.values(near)
-        """Values from which the descent begins, (F, nv); None where these are `_start`."""
+        self._far = near is None
+        """Whether other poses are searched for."""
+        self._begin = self._start if near is None else self._system.mechanism.values(near)
+        """Where the descent begins, (F, nv)."""
         self._values: FloatArray = self._begin.copy()
         self._times = np.arange(frames) / FRAME_RATE if times is None else np.asarray(times, dtype=np.float64)
         self._own = slice(0, frames) if own is None else own
@@ -248,11 +250,6 @@ class SequenceJob:
         self._finished = 0
         """Number of first frames that are solved."""
 
-    @property
-    def _begin(self) -> FloatArray:
-        """Where the descent begins, (F, nv)."""
-        return self._start if self._near is None else self._near
-
     def run(self) -> Iterator[float]:
         """Solve, and yield the part done in (0, 1] after each step."""
         return one_thread.steps(self._run())
@@ -261,14 +258,18 @@ class SequenceJob:
         frames = len(self._values)
         if not frames:
             return
-        if self._options.differential or (self._system.alternatives and not self._motion):
-            yield from self._one_by_one(range(frames))
+        system, begun = self._system, 0.0
+        if self._options.differential or (system.alternatives and not self._motion):
+            for done in self._one_by_one():
+                self._finished = done
+                yield done / frames
         else:
-            begun = 0.0
-            if self._system.alternatives and self._near is not None:
-                self._system = self._system.taking(self._system.nearest(self._system.place(self._near)))
-            elif self._system.alternatives:
-                yield from self._choose()
+            if system.alternatives and not self._far:
+                self._system = system.taking(system.nearest(system.place(self._begin)))
+            elif system.alternatives:
+                # Of alternatives a motion takes those that its frames take one after the other.
+                for done in self._one_by_one():
+                    yield 0.5 * done / frames
                 begun = 0.5
             if self._motion and frames > 1 and self._options.smoothness > 0.0:
                 yield from self._as_motion(begun)
@@ -279,35 +280,28 @@ class SequenceJob:
         self._finished = frames
         yield 1.0
 
-    def _one_by_one(self, frames: range) -> Iterator[float]:
-        """Solve frames one after the other, those of a motion each from the one before it."""
-        for frame in frames:
+    def _one_by_one(self) -> Iterator[int]:
+        """Solve frame by frame, in a motion each from the one before, and take the alternatives that are met.
+
+        Yields how many frames are solved.
+        """
+        taken = np.zeros((len(self._values), len(self._system.alternatives)), dtype=np.int64)
+        kept: IntArray | None = None
+        for frame in range(len(taken)):
             system = self._system.select(np.array([frame]))
-            follows = self._near is None and self._motion and frame
+            follows = self._far and self._motion and frame > 0
             start = self._values[frame - 1] if follows else self._begin[frame]
             pose = system.mechanism.with_values(self._poses[frame], start)
-            solution = run(solving(system, pose, self._options, far=self._near is None))
+            far = self._far and not follows
+            solution = run(solving(system, pose, self._options, far=far, kept=kept))
             self._values[frame] = system.mechanism.values(solution.pose)
-            self._iterations[frame], self._settled[frame] = (
-                solution.iterations,
-                solution.status is not Status.MAX_ITERATIONS,
-            )
-            self._finished = frame + 1
-            yield self._finished / len(self._values)
-
-    def _choose(self) -> Iterator[float]:
-        """Take the alternatives that frame-by-frame solves take, each from the solution before it."""
-        taken: list[IntArray] = []
-        values, kept = self._start[0], None
-        for frame in range(len(self._values)):
-            system = self._system.select(np.array([frame]))
-            pose = system.mechanism.with_values(self._poses[frame], values)
-            solution = run(solving(system, pose, self._options, far=frame == 0, kept=kept))
-            values = system.mechanism.values(solution.pose)
-            kept = system.nearest(system.place(values[None]))
-            taken.append(kept)
-            yield 0.5 * (frame + 1) / len(self._values)
-        self._system = self._system.taking(np.concatenate(taken))
+            self._iterations[frame] = solution.iterations
+            self._settled[frame] = solution.status is not Status.MAX_ITERATIONS
+            taken[frame] = system.nearest(system.place(self._values[[frame]]))
+            self._system = self._system.taking(taken)
+            if self._motion:
+                kept = taken[[frame]]
+            yield frame + 1
 
     def _as_motion(self, begun: float) -> Iterator[float]:
         """Minimise the energy of the whole motion."""
@@ -348,7 +342,7 @@ class SequenceJob:
                 times[stretch],
                 options,
                 tolerances(self._system, options),
-                far=self._near is None,
+                far=self._far,
             )
             first, solved = int(stretch[0]), slice(0, len(stretch))
             if loop:
@@ -414,8 +408,7 @@ class SequenceJob:
             return
         energy = Energy(system, start, posture=options.preferred_pose)
         begin = energy.unwound(self._begin[frames])
-        far = self._near is None
-        found = run(searching(energy, begin, options, tolerances(system, options), far=far))
+        found = run(searching(energy, begin, options, tolerances(system, options), far=self._far))
         self._values[frames], self._settled[frames] = found.values, found.settled
         self._iterations[frames] = found.iterations
 
