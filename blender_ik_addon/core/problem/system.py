@@ -422,12 +422,12 @@ class System:
         return errors if self.given is None else np.where(self.given, errors, 0.0)
 
 
-def kept(system: System, values: FloatArray) -> BoolArray:
+def kept(system: System, values: FloatArray, options: SolverOptions) -> BoolArray:
     """Which frames, with values (F, nv), have a recorded pose that meets all tasks, and so keep it, (F,).
 
     No pose has less energy, whatever lies beside it in a motion.
     """
-    if system.recorded is None:
+    if system.recorded is None or not options.preferred_pose:
         return np.zeros(len(values), dtype=np.bool_)
     known = ~np.isnan(system.recorded[:, system.own]).any(axis=1)
     errors = system.errors(system.place(system.recorded_or(values)))

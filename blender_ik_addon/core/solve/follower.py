@@ -252,7 +252,8 @@ class Follower:
         bounded, values = None, point
         while turn < left:
             nearer = np.maximum(part, turn / np.maximum(away, turn))[:, energy.penalty_of_row]
-            box = self._within(way.allowing(there + (1.0 - nearer) * (here - there)), turn, self._values)
+            allowed, room = there + (1.0 - nearer) * (here - there), turn / energy.weight
+            box = way.allowing(allowed).within(self._values - room, self._values + room)
             values = self._lowered(box, values).values
             bounded = values if bounded is None else bounded
             if not follows or self._met(values):
@@ -304,11 +305,6 @@ class Follower:
         """Of the pose."""
         return Energy(system or self._system, self._values, posture=self._options.preferred_pose)
 
-    def _within(self, energy: Energy, turn: float, centre: FloatArray) -> Energy:
-        """The energy inside a box about values (1, nv), [rad] to either side."""
-        room = turn / energy.weight
-        return energy.within(centre - room, centre + room)
-
     def _lowered(self, energy: Energy, values: FloatArray) -> Minimum:
         options = self._options
         descent = Descent(
@@ -342,8 +338,3 @@ class Follower:
         rests = Status.REACHED if self._on_targets else Status.SETTLED
         status = Status.MAX_ITERATIONS if moving else rests
         return Followed(self._pose, tasks, iterations, status, final)
-
-
-def follows(options: SolverOptions) -> bool:
-    """Whether a follower can stand in for a solve with these settings."""
-    return not options.differential

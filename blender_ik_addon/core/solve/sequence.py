@@ -28,7 +28,7 @@ from ..explain.explanation import Explanation, Reason, explain
 from ..messages import Joined, Message
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.system import SAME, Problem, System, assemble, kept, limits_at, tolerances
+from ..problem.system import SAME, Problem, assemble, kept, limits_at, tolerances
 from ..tasks import OneOf, Task
 from ..threads import one_thread
 from .solver import Solution, Status, TaskError, ended, result_message, solving
@@ -309,7 +309,7 @@ class SequenceJob:
         energy = Energy(self._system, self._start, posture=options.preferred_pose)
         frames, times = np.arange(len(self._values)), self._times
         begin, end, more = self._own.start, self._own.stop - 1, 0
-        beside, keeps = self._solved_beside(), self._kept(self._system, self._start)
+        beside, keeps = self._solved_beside(), kept(self._system, self._start, options)
         stays = beside | keeps
         values = np.where(keeps[:, None], self._system.recorded_or(self._start), self._start)
         if stays.all():
@@ -369,10 +369,6 @@ class SequenceJob:
             beside &= (system.errors(system.place(start)) <= tolerances(system, self._options)).all(axis=1)
         return beside
 
-    def _kept(self, system: System, values: FloatArray) -> BoolArray:
-        """Which frames, with values (F, nv), keep a recorded pose that meets their tasks, (F,)."""
-        return kept(system, values) & self._options.preferred_pose
-
     def _closes(self, preferred: FloatArray) -> bool:
         """Whether the last of the own frames is the first, in targets and preferred pose (F, nv)."""
         ends = np.array([self._own.start, self._own.stop - 1])
@@ -400,7 +396,7 @@ class SequenceJob:
         system = self._system.select(frames)
         start = self._start[frames]
         self._finished = int(frames[-1]) + 1
-        keeps = self._kept(system, start)
+        keeps = kept(system, start, options)
         self._values[frames[keeps]] = system.recorded_or(start)[keeps]
         self._settled[frames[keeps]] = True
         frames, system, start = frames[~keeps], system.select(np.flatnonzero(~keeps)), start[~keeps]

@@ -252,7 +252,7 @@ def _solved(
     if options.differential:
         return _by_rule(system, pose, start, options, callback)
     energy = Energy(system, start, posture=options.preferred_pose)
-    if options.preferred_pose and kept(system, start).all():
+    if kept(system, start, options).all():
         state = energy.at(energy.preferred / energy.weight)
         values = system.recorded_or(state.values)
         return _solution(system, pose, values, True, False, 0, [state.squares], options)

@@ -23,7 +23,7 @@ from mathutils import Matrix
 from ...core import IKError, Pose, forward_kinematics
 from ...core.arrays import FloatArray
 from ...core.messages import Message
-from ...core.solve.follower import Followed, Follower, follows
+from ...core.solve.follower import Followed, Follower
 from ...core.solve.tracker import Tracker
 from ..armature.armature import check_armature, world_from_armature
 from ..armature.poses import (
@@ -459,7 +459,8 @@ class _Update:
         plan, options = rig.plan(frames), rig.solver_options(armature_object, frames.largest_scale)
         astray = rig.is_astray(armature_object, self.depsgraph)
         measured = rig.measure(armature_object, self.depsgraph, frames) if astray else None
-        steps = action is not Action.SOLVE and follows(options)
+        # The methods of the papers cannot follow: they solve.
+        steps = action is not Action.SOLVE and not options.differential
         before = body.tracked if body.tracked is not None and body.tracked.sums == self.sums else None
         tracked = Tracked.of(Follower if steps else Tracker, plan, options, frames, before)
         body.tracked = None  # until all has gone well
