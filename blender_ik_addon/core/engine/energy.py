@@ -151,13 +151,10 @@ class Energy:
             posture: Whether channels prefer what the skeleton says.
         """
         self.system = system
-        length = system.problem.skeleton.reach
-        self.weight: FloatArray = np.sqrt(1.0 / (1.0 - system.stiffness)) / np.where(
-            system.rotates, 1.0, length
-        )
+        self.weight = system.channel_weights
         """W of the free channels, (nv,) [1/m, 1]."""
         heaviest = system.heaviest[system.level_of_task][system.task_of_row]
-        self.row_scale: FloatArray = np.where(system.angular_rows, 1.0, 1.0 / length) / heaviest
+        self.row_scale: FloatArray = 1.0 / system.row_units / heaviest
         """Factor of each row of the residual, (m,)."""
         self._jacobian_scale = self.row_scale[:, None] / self.weight
         self.penalty_of_row, self.level_of = system.penalty_of_row, system.level_of_penalty

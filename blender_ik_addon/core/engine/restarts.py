@@ -276,7 +276,7 @@ def random_starts(energy: Energy, count: int) -> FloatArray:
     """Values spread evenly inside the limits, (count, nv) [m, rad]; for an energy of one frame."""
     preferred = energy.preferred[0] / energy.weight
     angle, part = RANGE
-    room = np.where(energy.system.rotates, angle, part * energy.system.problem.skeleton.reach)
+    room = np.where(energy.system.rotates, angle, part * energy.system.reach)
     shape = energy.preferred.shape
     least: FloatArray = np.broadcast_to(energy.lower, shape)[0]
     most: FloatArray = np.broadcast_to(energy.upper, shape)[0]

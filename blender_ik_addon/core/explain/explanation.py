@@ -293,14 +293,11 @@ class _Missed:
         self.system, self.posed, self.reached = system, posed, reached
         self.merged = merged and len(system.priorities) > 1
         """Whether all levels are one."""
-        self.length = system.problem.skeleton.reach
-        """Unit of length [m]."""
         self.errors = system.errors(posed)
         """Of each task, (F, T) [m, rad]."""
-        self._unit = np.where(system.rotates, 1.0, self.length)
-        unit = np.where(system.angular_rows, 1.0, self.length) * system.weights[system.task_of_row]
+        unit = system.row_units * system.weights[system.task_of_row]
         self._residual = system.residual(posed) / unit
-        self._jacobian = system.jacobian(posed) * (self._unit / unit[:, None])
+        self._jacobian = system.jacobian(posed) * (system.units / unit[:, None])
         # Levels below the last that misses something have no part in it.
         tasks = system.tasks
         last = max(tasks[number].priority for number in np.flatnonzero(~reached.all(axis=0)))
@@ -316,9 +313,9 @@ class _Missed:
     def bend(self, number: int, frame: int) -> FloatArray:
         """Σ_k r_k ∂²r_k/∂q∂q of a task, (nv, nv)."""
         if number not in self._bends:
-            system, unit, own = self.system, self._unit, self.system.task_of_row == number
+            system, unit, own = self.system, self.system.units, self.system.task_of_row == number
             matrix = system.curvature(self.posed, np.where(own, system.residual(self.posed), 0.0))
-            scale = self.system.weights[number] * (1.0 if system.angular_rows[own].all() else self.length)
+            scale = system.weights[number] * (1.0 if system.angular_rows[own].all() else system.reach)
             self._bends[number] = matrix * (unit[:, None] * unit) / scale**2
         return self._bends[number][frame]
 
@@ -369,7 +366,7 @@ class _Frame:
         is missed, the directions that its curvature holds."""
         self._basis = np.zeros((0, system.size))
         """Their space, (r, nv)."""
-        values, near = missed.posed.values[frame], STANDS * np.where(system.rotates, 1.0, missed.length)
+        values, near = missed.posed.values[frame], STANDS * system.units
         at_lower, at_upper = values <= system.lower + near, values >= system.upper - near
         self._free: BoolArray = ~(at_lower | at_upper)
         """Channels that stand on no limit, (nv,)."""
@@ -534,7 +531,7 @@ class _Frame:
             held: Tasks of higher levels that take part.
             others: Tasks of the same level that take part.
         """
-        system, task, length = self._system, pull.task, self._missed.length
+        system, task, length = self._system, pull.task, self._system.reach
         per_unit = pull.size * (1.0 if task.angular else length) * first_order
         limits: list[Limit] = []
         for k in np.argsort([] if pressure is None else -pressure, kind="stable").tolist():

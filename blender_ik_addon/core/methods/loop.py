@@ -133,13 +133,10 @@ class StackedProblem:
 
     def __init__(self, system: System) -> None:
         self.system = system
-        self.length = system.problem.skeleton.reach
-        """Unit of length [m]."""
-        unit = np.where(system.rotates, 1.0, self.length)
-        self.weight: FloatArray = np.sqrt(1.0 / (1.0 - system.stiffness)) / unit
+        self.weight = system.channel_weights
         """W, (nv,) [1/m, 1]."""
         heaviest = system.heaviest.max(initial=0.0)
-        self.row_scale: FloatArray = np.where(system.angular_rows, 1.0, 1.0 / self.length) / heaviest
+        self.row_scale: FloatArray = 1.0 / system.row_units / heaviest
         """Factor of each row of the residual, (m,)."""
         preferred = np.atleast_2d(system.preferred)[0]  # of the one frame
         self._prefers = ~np.isnan(preferred)
@@ -443,7 +440,7 @@ class StepRuleLoop(Iteration):
         )
 
     def _extended_jacobian(self, model: LinearModel) -> FloatArray:
-        of_all = basic_elements(self.at.posed)[0] / (self.stacked.length * self.stacked.weight)
+        of_all = basic_elements(self.at.posed)[0] / (self.stacked.system.reach * self.stacked.weight)
         elements = np.where(model.held, 0.0, of_all)
         nothing = np.zeros_like(model.error)
         wanted = pseudo_inverse_step(model.jacobian, nothing, self._null_motion(model))

@@ -174,6 +174,8 @@ class System:
         self._frames = np.arange(pose.frames[0])
         """Which frames of the problem these are."""
         skeleton = problem.skeleton
+        self.reach = skeleton.reach
+        """Unit of lengths [m]."""
         joints = {joint for task in self._tasks for joint in task.joints(skeleton)}
         self.mechanism = Mechanism.of(skeleton, pose, joints)
         self.priorities = tuple(sorted({task.priority for task in self._tasks}))
@@ -193,6 +195,10 @@ class System:
         """Limits of the free channels, (nv,)."""
         self.preferred, self.stiffness = self.mechanism.preferred, self.mechanism.stiffness
         """Their preferred values, (nv,) or (F, nv), and their stiffness, (nv,)."""
+        self.units: FloatArray = np.where(self.rotates, 1.0, self.reach)
+        """Their units, (nv,) [m, rad]."""
+        self.channel_weights: FloatArray = np.sqrt(1.0 / (1.0 - self.stiffness)) / self.units
+        """W of the scaled channels u = W q: stiff ones count more [ChungChoi1994], (nv,) [1/m, 1]."""
         self.recorded: FloatArray | None = None
         """The preferred values that the problem gives, NaN for none, (F, nv); None where it gives none."""
         if problem.preferred is not None:
@@ -224,6 +230,8 @@ class System:
             [np.zeros(0, dtype=np.bool_), *(rows.angular for rows in self._kinds)]
         )
         """Which rows are angles rather than lengths, (m,)."""
+        self.row_units: FloatArray = np.where(self.angular_rows, 1.0, self.reach)
+        """Units of the rows, (m,) [m, rad]."""
 
     def _penalize(self) -> None:
         """Say what has a norm of its own: the exact tasks of a level together, and every soft task."""
@@ -234,7 +242,7 @@ class System:
         penalties = sorted(set(keys))
         self.level_of_penalty: IntArray = np.array([level for level, _ in penalties], dtype=np.int64)
         """Position of the level of each penalty, rising, (K,)."""
-        units = np.where(self.angular, 1.0, self.problem.skeleton.reach)
+        units = np.where(self.angular, 1.0, self.reach)
         self.penalty_softness: FloatArray = np.array(
             [0.0 if task < 0 else self.softness[task] / units[task] for _, task in penalties]
         )
@@ -431,7 +439,7 @@ def kept(system: System, values: FloatArray, options: SolverOptions) -> BoolArra
         return np.zeros(len(values), dtype=np.bool_)
     known = ~np.isnan(system.recorded[:, system.own]).any(axis=1)
     errors = system.errors(system.place(system.recorded_or(values)))
-    exact = SAME * np.where(system.angular, 1.0, 0.5 * system.problem.skeleton.reach)
+    exact = SAME * np.where(system.angular, 1.0, 0.5 * system.reach)
     return known & np.logical_and.reduce(errors <= exact, axis=1)
 
 
@@ -445,7 +453,7 @@ def tolerance_margin(system: System, options: SolverOptions) -> float:
     if options.differential:
         heaviest = heaviest.max(initial=0.0)
     share = float((system.weights / heaviest).min(initial=1.0))
-    return share * min(options.tolerance_rotation, options.tolerance_position / system.problem.skeleton.reach)
+    return share * min(options.tolerance_rotation, options.tolerance_position / system.reach)
 
 
 def tolerances(system: System, options: SolverOptions) -> FloatArray:
