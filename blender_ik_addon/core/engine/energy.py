@@ -235,9 +235,9 @@ class Energy:
         some.strengths = np.minimum(self._strengths_of(strengths), self.strengths)
         return some
 
-    def softened(self) -> Energy:
-        """A copy with the penalty weights that lead past local minima."""
-        return self.with_strengths(SOFT)
+    def softened(self, frames: BoolArray) -> Energy:
+        """A copy with the penalty weights that lead past local minima in some frames, (N,)."""
+        return self.pulling(np.where(frames[:, None], self.with_strengths(SOFT).strengths, self.strengths))
 
     def pulling(self, strengths: FloatArray) -> Energy:
         """A copy with given penalty weights, (N, K)."""

@@ -62,21 +62,20 @@ def searching(
             leads to one that is lower by more than `LOWER`.
         options: How exactly, and how many restarts there are.
         tolerance: Largest error at which each task counts as reached, (T,) [m] or [rad].
-        callback: As for `minimise`, for the first frame before restarts.
+        callback: Called after each iteration outside of restarts with its number and the first frame's
+            channels; True stops.
         far: Whether the minimum may be far away; otherwise it is the one next to the body.
     """
     if not (far and energy.penalties):
         return (yield from _minimum(energy, values, options, options.max_iterations, callback))
     found = yield from _lowest_about(energy, values, options, callback)
-    if found.cancelled or not options.restarts:
-        return found
-    missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
-    blocks = -(-len(missed) * (options.restarts + 2) // AT_ONCE)
-    for block in np.array_split(missed, blocks) if blocks else ():
-        found = yield from _restarted(energy, found, block, options, tolerance)
-    missed = (energy.system.errors(found.posed) > tolerance).any(axis=1)
-    unfinished = np.flatnonzero(missed & ~found.settled)
-    return (yield from _finished(energy, found, unfinished, options, options.max_iterations, None))
+    if options.restarts and not found.cancelled:
+        missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
+        blocks = -(-len(missed) * (options.restarts + 2) // AT_ONCE)
+        for block in np.array_split(missed, blocks) if blocks else ():
+            found = yield from _restarted(energy, found, block, options, tolerance)
+    unfinished = np.flatnonzero(~found.settled)
+    return (yield from _finished(energy, found, unfinished, options, options.max_iterations, callback))
 
 
 def _restarted(
@@ -92,9 +91,8 @@ def _restarted(
     ]
     # Every other start descends at soft strengths; the first of either is where the body is.
     n, count = len(block), options.restarts + 2
-    many = energy.select(block.repeat(count))
-    soft = (np.arange(n * count) % count % 2 == 0)[:, None]
-    many = many.pulling(np.where(soft, many.softened().strengths, many.strengths))
+    soft = np.arange(n * count) % count % 2 == 0
+    many = energy.select(block.repeat(count)).softened(soft)
     descent = Descent(
         many,
         np.concatenate(starts),
@@ -143,8 +141,7 @@ def _lowest_about(
     count, most = len(values), options.max_iterations
     starts = np.concatenate([values, energy.centred(energy.preferred / energy.weight)])
     weak = np.arange(2 * count) >= count
-    many = energy.select(np.arange(2 * count) % count)
-    many = many.pulling(np.where(weak[:, None], many.softened().strengths, many.strengths))
+    many = energy.select(np.arange(2 * count) % count).softened(weak)
     most_of_each = np.where(weak, most, 1)
     first = yield from _minimum(many, starts, options, most_of_each, callback, precision=ROUGH, far=weak)
     near, far = (_rows(energy, first, np.flatnonzero(some)) for some in (~weak, weak))
@@ -163,12 +160,7 @@ def _lowest_about(
     found = _replaced(energy, far, kept, near, kept, ())
     last = far.history[-1].copy()
     last[kept] = near.history[-1][kept]
-    found = replace(found, iterations=far.iterations, history=(*far.history[:-1], last))
-    # What is lower before it has come to rest goes on.
-    unfinished = np.flatnonzero(~found.settled & (found.iterations < most))
-    left = most - found.iterations[unfinished]
-    found = yield from _finished(energy, found, unfinished, options, left, callback)
-    return found
+    return replace(found, iterations=far.iterations, history=(*far.history[:-1], last))
 
 
 def _finished(
@@ -276,7 +268,7 @@ def random_starts(energy: Energy, count: int) -> FloatArray:
     """Values spread evenly inside the limits, (count, nv) [m, rad]; for an energy of one frame."""
     preferred = energy.preferred[0] / energy.weight
     angle, part = RANGE
-    room = np.where(energy.system.rotates, angle, part * energy.system.reach)
+    room = np.where(energy.system.rotates, angle, part * energy.system.problem.skeleton.reach)
     shape = energy.preferred.shape
     least: FloatArray = np.broadcast_to(energy.lower, shape)[0]
     most: FloatArray = np.broadcast_to(energy.upper, shape)[0]
