@@ -8,10 +8,10 @@ import numpy as np
 from .messages import Message, counted
 
 FAR: Final = 10.0
-"""Length [m] from which lengths are told in metres: nobody counts the digits of 27960 mm."""
+"""Length [m] from which lengths are written in metres: nobody counts the digits of 27960 mm."""
 
 VERY_FAR: Final = 1e4
-"""Length [m] from which they are told in kilometres."""
+"""Length [m] from which they are written in kilometres."""
 
 ROUNDING: Final = 1e-6
 """Angle [°] and length [mm] below which nothing is left but rounding."""

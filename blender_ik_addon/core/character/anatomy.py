@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How joints are turned, told as anatomy does: in axes of the body, from a neutral pose that all rigs share.
+"""How joints turn, in the terms of anatomy: in axes of the body, from a neutral pose that all rigs share.
 
 Each joint has axes of its bone: to the left, up and forward, those of the figure in the neutral pose. A trunk
 is in it as it is at rest. Upper arms and forearms, thighs and shins hang straight down, and elbows and knees

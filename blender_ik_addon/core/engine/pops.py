@@ -8,8 +8,8 @@ faster and slower, but evenly.
 
 As with the terms over time, what counts is the difference from the preferred pose P: with poses R, the turns
 of P_fᵀ R_f from frame to frame. What a recording does itself, that is preferred frame by frame, is no pop,
-and a pop in a fast recording is told. Nor is it one where the recording pops and the joint turns by no more:
-a jump that was smoothed. With one preferred pose for all frames these are the turns themselves.
+and a pop in a fast recording is reported. Nor is it one where the recording pops and the joint turns by no
+more: a jump that was smoothed. With one preferred pose for all frames these are the turns themselves.
 """
 
 from __future__ import annotations

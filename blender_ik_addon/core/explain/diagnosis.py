@@ -375,9 +375,9 @@ def _level(priority: int, own: Sequence[_Effector], above: FloatArray) -> LevelD
 def _together(own: Sequence[_Effector]) -> tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...]]:
     """Effectors that hang together, and which of these are stretched.
 
-    Told are the smallest groups: one, two, or all that take part. Two straight legs are two directions that
+    These are the smallest groups: one, two, or all that take part. Two straight legs are two directions that
     are lost, and any mixture of these is lost as well: singular vectors of all effectors at once do not tell
-    who hangs together with whom. So each effector, and each pair of those that take part, is looked at alone,
+    who hangs together with whom. So each effector, and each pair of those that take part, is analysed alone,
     and only what that does not explain is left.
     """
     every = _hanging(own, {effector.label for effector in own})

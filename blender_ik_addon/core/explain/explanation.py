@@ -270,7 +270,8 @@ def explain(
     """Say why tasks were missed; where none was this costs nothing.
 
     Args:
-        posed: Its mechanism at the answer, `system.place(values)` with values (F, nv).
+        system: Tasks on F poses.
+        posed: Its mechanism at the solution, `system.place(values)` with values (F, nv).
         reached: Which of `system.tasks` count as met, (F, T).
         merged: Whether the method takes all levels as one.
 

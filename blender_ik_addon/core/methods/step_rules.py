@@ -205,7 +205,7 @@ def spring_inverse(
         damping: λ of J⁺, for singular poses; 0: none.
 
     Returns:
-        P with dq = P e, (..., nv, m); and −Z B⁻¹ Zᵀ, by which the null space answers torques, (..., nv, nv).
+        P with dq = P e, (..., nv, m); and −Z B⁻¹ Zᵀ, compliance of the null space to torques, (..., nv, nv).
     """
     nv = jacobian.shape[-1]
     stiffness = np.broadcast_to(stiffness, (*jacobian.shape[:-2], nv))
