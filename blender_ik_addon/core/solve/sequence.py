@@ -66,8 +66,8 @@ class SequenceSolution:
     """Joint and channel of every active limit, for each frame."""
     pops: tuple[Pop, ...]
     """Frames at which a joint turns out of proportion."""
-    _explained: Callable[[IntArray], list[tuple[Explanation | None, ...]]] = field(compare=False)
-    """Reasons of some frames (n,) that miss tasks."""
+    _explained: Callable[[int], tuple[Explanation | None, ...]] = field(compare=False)
+    """Reasons of a frame by its position."""
 
     def __repr__(self) -> str:
         missed = sum(status is not Status.REACHED for status in self.statuses)
@@ -89,36 +89,30 @@ class SequenceSolution:
     @cached_property
     def messages(self) -> tuple[str, ...]:
         """Result of each frame in one or two sentences."""
-        return tuple(self._of_frame(row, whys).message for row, whys in enumerate(self.whys))
+        return tuple(self.frame(frame).message for frame in range(len(self)))
 
     @cached_property
     def whys(self) -> tuple[tuple[Explanation | None, ...], ...]:
-        """Reason why each task is missed, for each frame; None where it is reached.
+        """Reason why each task is missed, for each frame; None where it is reached."""
+        return tuple(map(self.why, range(len(self))))
+
+    def why(self, frame: int) -> tuple[Explanation | None, ...]:
+        """The same for one frame by its position.
 
         That of the frame solved alone, or smoothness where it is met alone. Found when asked for: it takes as
         long as some steps of the solve.
         """
-        missed = np.flatnonzero(~self.met.all(axis=1))
-        found = dict(zip(missed.tolist(), self._explained(missed), strict=True)) if len(missed) else {}
-        return tuple(found.get(frame, (None,) * len(self.tasks)) for frame in range(len(self)))
-
-    def why(self, frame: int) -> tuple[Explanation | None, ...]:
-        """The same for one frame by its position, without those of others."""
-        frame = range(len(self))[frame]
         if self.met[frame].all():
             return (None,) * len(self.tasks)
-        return self._explained(np.array([frame]))[0]
+        return self._explained(range(len(self))[frame])
 
     def frame(self, frame: int) -> Solution:
         """One frame by its position, as `solve` would report it."""
-        return self._of_frame(frame, self.why(frame))
-
-    def _of_frame(self, frame: int, whys: tuple[Explanation | None, ...]) -> Solution:
         columns = zip(
             self.tasks,
             self.errors[frame].tolist(),
             self.met[frame].tolist(),
-            whys,
+            self.why(frame),
             self.taken[frame],
             strict=True,
         )
@@ -431,22 +425,16 @@ class SequenceJob:
             gained = np.subtract(errors[missed], nearer, where=known, out=np.zeros_like(nearer))
             smoothing[missed] = np.maximum(gained, 0.0)
 
-        def explained(frames: IntArray) -> list[tuple[Explanation | None, ...]]:
-            some = system.select(frames)
-            posed = some.place(alone[frames])
-            done = reached[frames]
-            reasons = explain(some, posed, done | (some.errors(posed) <= limits), merged=options.differential)
-            return [
-                tuple(
-                    None if met else _explained(why, task, amount, more)
-                    for why, task, amount, more, met in zip(
-                        whys, system.tasks, missing.tolist(), added.tolist(), mets.tolist(), strict=True
-                    )
-                )
-                for whys, missing, added, mets in zip(
-                    reasons, errors[frames], smoothing[frames], done, strict=True
-                )
-            ]
+        def explained(frame: int) -> tuple[Explanation | None, ...]:
+            some = system.select(np.array([frame]))
+            posed = some.place(alone[[frame]])
+            met_alone = reached[[frame]] | (some.errors(posed) <= limits)
+            whys = explain(some, posed, met_alone, merged=options.differential)[0]
+            columns = (column[frame].tolist() for column in (errors, smoothing, reached))
+            return tuple(
+                None if met else _explained(why, task, error, smoothed)
+                for why, task, error, smoothed, met in zip(whys, system.tasks, *columns, strict=True)
+            )
 
         shown = errors
         if system.given is not None:
