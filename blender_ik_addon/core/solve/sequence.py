@@ -412,18 +412,14 @@ class SequenceJob:
         errors = system.errors(posed)
         limits = tolerances(system, options)
         reached = errors <= limits
-        missed = np.flatnonzero(~reached.all(axis=1))
-        smoothing = np.zeros_like(errors)
-        alone = self._values[:count].copy()
-        if self._alone is not None:
-            alone[missed] = np.where(self._settled[missed, None], self._alone[missed], alone[missed])
-        if len(missed):
-            some = system.select(missed)
-            nearer = some.errors(some.place(alone[missed]))
+        alone, smoothing = self._values[:count], np.zeros_like(errors)
+        if self._alone is not None and not reached.all():
+            alone = np.where(self._settled[:count, None], self._alone[:count], alone)
+            nearer = system.errors(system.place(alone))
             # A joint without an orientation (scaled to nothing) misses by infinity, alone too.
-            known = ~reached[missed] & np.isfinite(errors[missed]) & np.isfinite(nearer)
-            gained = np.subtract(errors[missed], nearer, where=known, out=np.zeros_like(nearer))
-            smoothing[missed] = np.maximum(gained, 0.0)
+            known = ~reached & np.isfinite(errors) & np.isfinite(nearer)
+            gained = np.subtract(errors, nearer, where=known, out=np.zeros_like(errors))
+            smoothing = np.maximum(gained, 0.0)
 
         def explained(frame: int) -> tuple[Explanation | None, ...]:
             some = system.select(np.array([frame]))
@@ -456,9 +452,7 @@ class SequenceJob:
             taken=tuple(
                 tuple(system.taken_label(number, frame) for number in range(len(system.labels)))
                 for frame in range(count)
-            )
-            if system.alternatives
-            else (("",) * len(system.labels),) * count,
+            ),
             limited=limits_at(system, self._values[:count]),
             pops=self._pops(poses) if self._motion else (),
             _explained=explained,
