@@ -632,3 +632,106 @@ def test_a_hand_that_is_low_beside_the_body_bends_both_knees(hand: tuple[float, 
     assert np.linalg.norm(place(armature, "hand.R") - hand) < HALF_MILLIMETRE
     assert min(knee(armature, ".L"), knee(armature, ".R")) > 100.0
     assert trunk(armature) < 60.0
+
+
+def test_a_body_that_was_keyed_low_stays_low_after_its_last_key_and_stands_up_with_its_hands(
+    tool: list[bool], armature: Any
+):
+    """Hips and chest were held at their last keys, at the place to which they had been drawn already."""
+    posing.switch_live(armature, True)
+    bpy.context.view_layer.update()
+    low = {"hand.L": (0.0, -0.3, -0.5), "hand.R": (0.0, -0.3, -0.5)}
+    keyed = {1: key_pose(armature, tool, 1, {}), 18: key_pose(armature, tool, 18, low)}
+    assert np.linalg.norm(keyed[18] - keyed[1], axis=1).min() > 0.2
+    lean = trunk(armature)
+    for frame in (19, 60, 18):
+        bpy.context.scene.frame_set(frame)
+        np.testing.assert_allclose(trunk_places(armature), keyed[18], atol=2e-3)
+        assert abs(trunk(armature) - lean) < 0.5
+    up = {name: tuple(-np.array(way)) for name, way in low.items()}
+    keyed[44] = key_pose(armature, tool, 44, up)
+    np.testing.assert_allclose(keyed[44], keyed[1], atol=5e-3)
+    assert trunk(armature) < 3.0
+    for frame, places in keyed.items():
+        bpy.context.scene.frame_set(frame)
+        np.testing.assert_allclose(trunk_places(armature), places, atol=5e-3)
+    posing.switch_live(armature, False)
+    posing.bake(armature, range(1, 61))
+    for frame, places in {**keyed, 60: keyed[44]}.items():
+        bpy.context.scene.frame_set(frame)
+        assert np.linalg.norm(trunk_places(armature) - places, axis=1).max() < 0.05
+
+
+def test_between_keys_what_follows_goes_from_where_it_was_posed_to_where_it_was_posed_next(armature: Any):
+    posed = {}
+    for frame, way in ((1, 0.0), (11, 0.1), (31, -0.1)):
+        bpy.context.scene.frame_set(frame)
+        armature.pose.bones["hips"].location.x = way
+        bpy.context.view_layer.update()
+        posing.key_targets(armature)
+        posed[frame] = place(armature, "hips")[0]
+    for name in ("hand.L", "hand.R"):
+        effector(armature, name).enabled = False
+    armature.poise.smoothness = 0.0
+    posing.bake(armature, range(-9, 51))
+    found = {}
+    for frame in (-9, 1, 6, 11, 21, 31, 50):
+        bpy.context.scene.frame_set(frame)
+        found[frame] = place(armature, "hips")[0]
+    assert found[11] - found[1] > 0.05 and found[11] - found[31] > 0.1
+    assert (found[-9], found[50]) == pytest.approx((found[1], found[31]), abs=1e-3)
+    for before, between, after in ((1, 6, 11), (11, 21, 31)):
+        assert found[between] == pytest.approx(0.5 * (found[before] + found[after]), abs=0.02)
+
+
+def test_what_is_posed_by_hand_counts_more_than_keys_until_the_frame_changes(armature: Any):
+    scene = bpy.context.scene
+    for frame in (1, 21):
+        scene.frame_set(frame)
+        posing.key_targets(armature)
+    posing.switch_live(armature, True)
+    scene.frame_set(11)
+    before = trunk_places(armature)
+    armature.pose.bones["hips"].location.x += 0.15
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+    moved = trunk_places(armature)
+    assert moved[0, 0] - before[0, 0] > 0.04
+    scene.frame_set(12)
+    np.testing.assert_allclose(trunk_places(armature), before, atol=2e-3)
+    scene.frame_set(11)
+    np.testing.assert_allclose(trunk_places(armature), before, atol=2e-3)
+
+
+@pytest.mark.parametrize("part", ["hips", "chest"])
+def test_set_to_follow_a_bone_goes_along_with_feet_that_are_moved_before_any_solve(part: str):
+    walked = {}
+    for solves in (True, False):
+        armature = character()
+        for name in ("foot.L", "foot.R"):
+            posing.set_state(armature, list(states(armature)).index(name), 'REACH')
+        posing.set_state(armature, list(states(armature)).index(part), 'REACH')
+        posing.set_state(armature, list(states(armature)).index(part), 'FOLLOW')
+        if solves:
+            posing.solve_pose(armature)
+        for entry in armature.poise.effectors:
+            if entry.state == 'REACH':
+                entry.target.location += Vector((0.8, -0.6, 0.0))
+        bpy.context.view_layer.update()
+        posing.bake(armature, range(1, 3))
+        bpy.context.scene.frame_set(2)
+        walked[solves] = trunk_places(armature)
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    np.testing.assert_allclose(walked[False], walked[True], atol=2e-3)
+
+
+def test_hips_that_are_moved_do_not_throw_the_chest_away_in_a_bake_without_a_solve(armature: Any):
+    """Their place was taken for how far the feet had moved, which had carried the chest before."""
+    chest = place(armature, effector(armature, "chest").bone)
+    effector(armature, "hips").target.location.z -= 0.05
+    bpy.context.view_layer.update()
+    job = posing.BakeJob(armature, range(1, 3))
+    while job.step():
+        pass
+    [row] = [row for row, own in enumerate(job.effectors) if own.name == "chest"]
+    np.testing.assert_allclose(job.targets[0, row, :3, 3], chest, atol=0.05)

@@ -34,7 +34,7 @@ from ..kinds.kinds import Effector, Plan
 from ..live.driven_bones import Passes
 from ..live.following import held
 from ..properties.settings import settings_of
-from ..rig.noted import held_for_bake
+from ..rig.noted import held_by_keys
 from ..rig.reports import (
     BETWEEN,
     SMOOTHNESS,
@@ -115,7 +115,7 @@ class BakeJob(Job[BakeReport]):
         """
         depsgraph = bpy.context.evaluated_depsgraph_get()
         rig = Rig.read(armature_object, depsgraph)
-        effectors = held_for_bake(armature_object, rig.effectors, depsgraph)
+        effectors = held_by_keys(armature_object, rig.effectors, depsgraph)
         self.options = options = BakeOptions.of(armature_object, frames, **given)
         self._rig = restricted(
             replace(rig, effectors=effectors), armature_object, options.bones, options.channels
@@ -591,7 +591,7 @@ def measure(
     """
     depsgraph = bpy.context.evaluated_depsgraph_get()
     rig = Rig.read(armature_object, depsgraph)
-    rig = replace(rig, effectors=held_for_bake(armature_object, rig.effectors, depsgraph))
+    rig = replace(rig, effectors=held_by_keys(armature_object, rig.effectors, depsgraph))
     numbers = frames_of(armature_object, frames)
     within = rig.tolerances(armature_object)
     parts, influences = list[Measured](), list[FloatArray]()

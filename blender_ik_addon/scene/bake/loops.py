@@ -230,7 +230,7 @@ def _what_counts(rig: Rig, frames: FrameData) -> tuple[BoolArray, BoolArray]:
     counts = [
         (followed and (kind.position or not kind.pinnable), followed and kind.orientation)
         for own, kind in zip(rig.effectors, kinds, strict=True)
-        for aims in [not own.follows and (own.pin is not None or bool(own.target))]
+        for aims in [not own.follows and bool(own.anchors or own.target)]
         for followed in [aims and not kind.of_surroundings]
     ]
     placed, turned = np.array(counts, dtype=np.bool_).T

@@ -53,8 +53,8 @@ from ..armature.limits import joint_entries, limits_of, store_limits, turned_lim
 from ..armature.poses import note_posed
 from ..armature.role_table import Symmetry
 from ..armature.rotation_modes import rotation_of, rotations_in, set_rotation
-from ..effectors.effectors import check_present, label_of, read_effectors, target_of
-from ..effectors.entries import add_effector, hold
+from ..effectors.effectors import check_present, label_of, note_anchors, read_effectors, target_of
+from ..effectors.entries import add_effector, hold, note_carriers
 from ..effectors.transforms import (
     depth,
     note_place,
@@ -64,7 +64,7 @@ from ..effectors.transforms import (
     world_matrix,
 )
 from ..kinds.frame_data import orthogonal
-from ..kinds.kinds import AXES, KINDS, Effector
+from ..kinds.kinds import AXES, KINDS, Anchor, Effector
 from ..live.following import held
 from ..properties.settings import (
     FOOT_POINTS,
@@ -244,7 +244,9 @@ def _mirror_states(
         if counterpart is None or source is None or source.bone not in body.sources:
             continue
         state = source.state if settings else known[counterpart].state if counterpart in known else 'REACH'
-        pin = None if source.pin is None else np.array(source.pin).reshape(4, 4)
+        pin = None
+        if source.anchors and not source.anchors[0].keyed:
+            pin = np.array(source.anchors[0].bone).reshape(4, 4)
         image = None if pin is None else tuple(body.image(source.bone, pin).ravel().tolist())
         wanted.append((counterpart, state, image))
     bpy.context.view_layer.update()
@@ -255,9 +257,11 @@ def _mirror_states(
         elif pin is None:
             hold(armature_object, entry, state)
         else:
-            entry.state, entry.pin_matrix, entry.stance_matrix = state, pin, (0.0,) * 16
+            entry.state = state
+            note_anchors(entry, Anchor(pin))
             if target_of(entry) is not None:
                 note_place(entry)
+    note_carriers(armature_object)
     depsgraph = bpy.context.evaluated_depsgraph_get()
     posed: Any = armature_object.evaluated_get(depsgraph)
     bones = np.array([bone.matrix for bone in posed.pose.bones])

@@ -39,6 +39,7 @@ from ..effectors.entries import (
     free_name,
     hold,
     make_target,
+    note_carriers,
     remove_effector,
 )
 from ..effectors.transforms import attach, note_place
@@ -46,7 +47,6 @@ from ..kinds.kinds import AXES
 from ..live import following
 from ..properties.naming import follow_names
 from ..properties.settings import POISE_PG_effector, settings_of
-from ..rig.noted import note_carriers
 from ..rig.rig import notes_on_bones
 from .preferring import beyond_limits, prefer_present_pose, widen_limits, widen_to_action
 
@@ -324,9 +324,7 @@ def setup_character(
         effectors.remove_others(parts, poles=poles)
         effectors.set(parts)
         if parts:
-            depsgraph = bpy.context.evaluated_depsgraph_get()
-            depsgraph.update()
-            note_carriers(armature_object, depsgraph)
+            note_carriers(armature_object)
         notes += notes_on_bones(armature_object, armature, chains)
         follow_names(armature_object)
         # The last thing of all, since it cannot be put back.

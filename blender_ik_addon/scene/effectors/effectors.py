@@ -20,13 +20,21 @@ from ...core import IKError
 from ...core.arrays import BoolArray, FloatArray
 from ...core.messages import Message
 from ..animation.dependence import check_independence
-from ..animation.fcurves import PLACED_BY, driven_channels, is_moved, own_curves, present_time
+from ..animation.fcurves import (
+    PLACED_BY,
+    driven_channels,
+    is_moved,
+    key_frames,
+    own_curves,
+    present_time,
+    within,
+)
 from ..animation.own_keys import has_only_own_keys
 from ..armature.armature import check_armature, world_from_armature
-from ..kinds.kinds import KINDS, Effector, asked_of
+from ..kinds.kinds import KINDS, Anchor, Effector, asked_of
 from ..properties.settings import STATE_ITEMS, POISE_PG_effector, POISE_PG_target, settings_of
 from .feet import angles_of, foot_at_target, is_rolling, read_foot, with_feet_rolled
-from .stance import stance
+from .stance import anchored, anchors_from, anchors_text, stance, sum_of_carriers
 
 COPIED: Final = ("bone", "kind", "priority", "weight", "chain_depth", "is_support", "stay")
 """Fields of an entry that an effector takes as they are."""
@@ -108,8 +116,7 @@ def _read(armature_object: Object, index: int, entry: POISE_PG_effector) -> Effe
         softness_position=entry.softness_position if asked.placed else 0.0,
         softness_rotation=entry.softness_rotation if asked.turned else 0.0,
         state=state,
-        pin=tuple(entry.pin_matrix) if state != 'REACH' and is_held(entry) else None,
-        stood=tuple(entry.stance_matrix) if state == 'FOLLOW' and any(entry.stance_matrix) else None,
+        anchors=_present_anchors(entry, state),
         **kind.read(label, entry),
         **read_foot(armature_object, label, entry),
     )
@@ -201,6 +208,47 @@ def has_own_place(armature_object: Object, entry: Following) -> bool:
 def is_held(entry: POISE_PG_effector) -> bool:
     """Whether it is noted where the bone of an entry is held."""
     return bool(np.any(np.array(entry.pin_matrix) != 0.0))
+
+
+def noted_anchor(entry: POISE_PG_effector) -> Anchor | None:
+    """Where others have left the bone of an entry last; None where nobody has noted that."""
+    if not is_held(entry):
+        return None
+    bone = tuple(entry.pin_matrix)
+    known = (own for own in anchors_from(entry.anchors) if not own.keyed and own.bone == bone)
+    return next(known, Anchor(bone))
+
+
+def keyed_anchors(entry: POISE_PG_effector) -> tuple[Anchor, ...]:
+    """The anchors of the keys that the target of an entry has, in the order of time."""
+    known = [own for own in anchors_from(entry.anchors) if own.keyed]
+    target = target_of(entry) if known else None
+    if target is None:
+        return ()
+    curves = [curve for (path, _), curve in own_curves(target).items() if path in PLACED_BY]
+    times = key_frames(*curves)
+    return tuple(own for own in known if own.time is not None and within(times, own.time, own.time).any())
+
+
+def _present_anchors(entry: POISE_PG_effector, state: str) -> tuple[Anchor, ...]:
+    """Where the bone of an entry in a state is held: by keys, if nobody has posed it in this frame since."""
+    noted = None if state == 'REACH' else noted_anchor(entry)
+    by_hand = noted is not None and noted.time is not None and noted.time == present_time()
+    keyed = keyed_anchors(entry) if state == 'FOLLOW' and not by_hand else ()
+    return keyed or (() if noted is None else (noted,))
+
+
+def note_anchors(entry: POISE_PG_effector, *anchors: Anchor) -> None:
+    """Note where the bone of an entry is held, in place of what was noted: as it was left, and at keys."""
+    for own in (own for own in anchors if not own.keyed):
+        if tuple(entry.pin_matrix) != own.bone:
+            entry.pin_matrix = own.bone
+    found = {(own.keyed, own.time if own.keyed else None): own for own in anchors_from(entry.anchors)}
+    for own in anchors:
+        found[own.keyed, own.time if own.keyed else None] = own
+    text = anchors_text(own for own in found.values() if own.keyed or own.carriers is not None)
+    if entry.anchors != text:
+        entry.anchors = text
 
 
 def label_of(entry: POISE_PG_effector) -> str:
@@ -355,9 +403,9 @@ def world_from_targets(
     """Read the matrices of the targets at the depsgraph's frame, (T, 4, 4) [m].
 
     An effector has as many as `Effector.targets` has names, in the order of the effectors. That of one whose
-    bone is held is the matrix of the bone where it is held, with the origin at its point; that of one that
-    follows is taken along with what carries it. That of an effector without a target is the identity. Those
-    of feet that roll are where foot and toes are rolled to.
+    bone is held is the matrix of the bone where it is held, with the origin at its point: see `stance` for
+    those that follow. That of an effector without a target is the identity. Those of feet that roll are
+    where foot and toes are rolled to.
 
     Args:
         entries: The list of effectors at the depsgraph's frame, see `trails.sampling`; by default as it is.
@@ -366,29 +414,75 @@ def world_from_targets(
     matrices: list[list[FloatArray]] = []
     for effector in effectors:
         entry = _same_entry(armature_object, entries, effector)
-        if effector.pin is not None:
-            held = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
-            held = held @ np.array(effector.pin).reshape(4, 4)
-            held[:3, 3] += held[:3, :3] @ np.array(effector.point)
-            own = [held]
+        if effector.anchors:
+            own = [_world_from_held(armature_object, effector, effector.anchors[0].bone, depsgraph)]
         elif effector.target:
             own = [_world_from(effector, each, depsgraph) for each in _followed(effector, entry)]
         else:
             own = [np.eye(4)]
         matrices.append(own)
-    if any(effector.stood is not None for effector in effectors):
-        own = np.array(armature_object.evaluated_get(depsgraph).matrix_world)
-        within = [np.linalg.inv(own) @ targets[0] for targets in matrices]
-        for row, effector in enumerate(effectors):
-            if effector.stood is not None:
-                then = np.array(effector.stood).reshape(4, 4)
-                now = stance(armature_object, effectors, effector, within, then[:3, 2])
-                if now is not None:
-                    matrices[row] = [own @ now @ np.linalg.inv(then) @ within[row]]
+    if following := [row for row, effector in enumerate(effectors) if effector.follows and effector.anchors]:
+        scene: Any = depsgraph.scene
+        armature_from_world = np.linalg.inv(np.array(armature_object.evaluated_get(depsgraph).matrix_world))
+        targets = [armature_from_world @ own[0] for own in matrices]
+        for row in following:
+            own = effectors[row]
+            bone = anchored(armature_object, effectors, own, targets, float(scene.frame_current_final))
+            matrices[row] = [_world_from_held(armature_object, own, bone, depsgraph)]
     if any(effector.sole is not None for effector in effectors):
         _, scale = world_from_armature(armature_object.evaluated_get(depsgraph))
         matrices = with_feet_rolled(effectors, entries, matrices, scale)
     return np.array(list(chain(*matrices))).reshape(-1, 4, 4)
+
+
+def _world_from_held(
+    armature_object: Object, effector: Effector, bone: Sequence[float] | FloatArray, depsgraph: Depsgraph
+) -> FloatArray:
+    """world_from_point of a bone at armature_from_bone (16,) [m]: its matrix with the origin at its point."""
+    held = np.array(armature_object.evaluated_get(depsgraph).matrix_world) @ np.reshape(bone, (4, 4))
+    held[:3, 3] += held[:3, :3] @ np.array(effector.point)
+    return held
+
+
+def anchors_now(
+    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
+) -> dict[int, Anchor]:
+    """Return where bones that follow are held in the depsgraph's frame, by the index of the effector."""
+    following = [effector for effector in effectors if effector.follows and effector.anchors]
+    if not following:
+        return {}
+    scene: Any = depsgraph.scene
+    flat = [replace(effector, others=(), sole=None, toe_bone="") for effector in effectors]
+    armature_from_world = np.linalg.inv(np.array(armature_object.evaluated_get(depsgraph).matrix_world))
+    targets = list(armature_from_world @ world_from_targets(armature_object, flat, depsgraph))
+    up = armature_from_world[:3, 2] / np.linalg.norm(armature_from_world[:3, 2])
+    found: dict[int, Anchor] = {}
+    for own in following:
+        bone = anchored(armature_object, effectors, own, targets, float(scene.frame_current_final))
+        now = stance(armature_object, effectors, own, targets, up)
+        stood = None if now is None else tuple(now.ravel().tolist())
+        known = sum_of_carriers(armature_object, effectors, own)
+        found[own.index] = Anchor(tuple(bone.ravel().tolist()), stood, known)
+    return found
+
+
+def with_carriers(
+    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
+) -> tuple[Effector, ...]:
+    """Return effectors with what carries those that follow noted as it is now, where others are noted."""
+
+    def lacks(own: Effector) -> bool:
+        known = own.follows and own.anchors and not own.anchors[0].keyed
+        return bool(known) and own.anchors[0].carriers != sum_of_carriers(armature_object, effectors, own)
+
+    lacking = [own.index for own in effectors if lacks(own)]
+    now = anchors_now(armature_object, effectors, depsgraph) if lacking else {}
+    return tuple(
+        replace(own, anchors=(now[own.index]._replace(time=own.anchors[0].time),))
+        if own.index in lacking
+        else own
+        for own in effectors
+    )
 
 
 def foot_rings(

@@ -22,17 +22,29 @@ from ...core.character.roles.names import read_name
 from ...core.messages import Joined, Message
 from ...core.model.rotation import euler_from_matrix, matrix_from_euler, order_index, quat_from_matrix
 from ..animation.dependence import check_independence
-from ..animation.fcurves import renumber_channels
+from ..animation.fcurves import present_time, renumber_channels
 from ..armature.armature import check_armature, read_armature
 from ..armature.poses import evaluated_matrices, read_pose
 from ..armature.restoring import made_removed_on_error, undone_on_error
 from ..kinds.frame_data import orientations, points_of
-from ..kinds.kinds import KINDS, asked_of, staying_joints
+from ..kinds.kinds import KINDS, Anchor, asked_of, staying_joints
 from ..properties.declared import check_item
 from ..properties.naming import bone_names, follow_names, note_name, pose_bone
 from ..properties.overrides import only_own, prepare_override, refilled
 from ..properties.settings import EFFECTORS_PATH, POISE_PG_effector, check_object, settings_of
-from .effectors import check_evaluated, is_led, is_taken, label_of, lacks_target, target_label, target_of
+from .effectors import (
+    check_evaluated,
+    is_led,
+    is_taken,
+    keyed_anchors,
+    label_of,
+    lacks_target,
+    note_anchors,
+    read_effectors,
+    target_label,
+    target_of,
+    with_carriers,
+)
 from .feet import is_rolling, sole_of, unrolled
 from .masses import body_of
 from .transforms import attach, goes_along, note_place, place_target, put, turn_target, world_matrix
@@ -274,12 +286,27 @@ def hold(armature_object: Object, entry: POISE_PG_effector, state: str) -> None:
     label = Message("effector {effector!r}", effector=entry.name or entry.bone)
     bones = _Shown(armature_object, label)
     matrix = (bones.oriented if KINDS[entry.kind].orientation else bones.posed)(entry.bone)
-    entry.pin_matrix, entry.placed = tuple(unrolled(entry, matrix).ravel().tolist()), (0.0,) * 16
-    entry.stance_matrix = (0.0,) * 16
-    entry.state = state
+    time = present_time() if keyed_anchors(entry) else None
+    entry.placed, entry.state = (0.0,) * 16, state
+    note_anchors(entry, Anchor(tuple(unrolled(entry, matrix).ravel().tolist()), time=time))
     taken = is_led if state == 'FOLLOW' else is_taken
     if target_of(entry) is not None and not taken(armature_object, entry):
         place_target(armature_object, entry, np.array(armature_object.matrix_world) @ matrix)
+    if state == 'FOLLOW':
+        note_carriers(armature_object)
+
+
+def note_carriers(armature_object: Object) -> None:
+    """Note where that is by which those are carried that have just been set to follow."""
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    effectors = read_effectors(armature_object, drawing=True)
+    try:
+        found = with_carriers(armature_object, effectors, depsgraph)
+    except IKError:
+        return  # the next solve refuses what is wrong; when that is mended it notes them
+    for before, now in zip(effectors, found, strict=True):
+        if now != before:
+            note_anchors(settings_of(armature_object).effectors[now.index], *now.anchors)
 
 
 def match_target(armature_object: Object, index: int, *, holds: bool = True) -> None:

@@ -1,21 +1,68 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What bones that follow go along with: the effectors that carry them.
+"""Where bones that follow are held, and what they go along with: the effectors that carry them.
 
 The hips carry the chest where they are put somewhere; otherwise what the body stands on carries both. A bone
-that follows is held where it was when others posed it last, taken along from there as its carriers have moved
-since. So where a body is drawn to depends on where its targets are, not on the way by which they came there.
+that follows is held at its anchor: where others have left it last, taken along from there as its carriers
+have moved since. So where a body is drawn to depends on where its targets are, not on the way by which they
+came there.
+
+Where Poise has keyed the target, each key has the anchor of then. Between keys the anchors go over into each
+other, before the first and after the last that one counts alone. The keys themselves say where the bone has
+been: if it were held there, it would be drawn on from where it had been drawn to, and a body that is keyed
+low would stay low after its last key.
 """
 
-from collections.abc import Sequence
-from typing import Any, cast
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final, cast
+from zlib import crc32
 
 import numpy as np
 from bpy.types import Armature, Bone, Object
 
 from ...core.arrays import FloatArray
 from ...core.model.rotation import matrix_from_rotvec
-from ..kinds.frame_data import orientations
-from ..kinds.kinds import Effector, standing
+from ..kinds.frame_data import mixed, orientations, turned
+from ..kinds.kinds import Anchor, Effector, standing
+
+_STORED: Final = np.dtype(
+    [
+        ("keyed", "?"),
+        ("timed", "?"),
+        ("time", "<f8"),
+        ("carriers", "<u4"),
+        ("bone", "<f4", 16),
+        ("stance", "<f4", 16),
+    ]
+)
+"""How an anchor is stored; a stance of zeros is none."""
+
+
+@lru_cache(maxsize=256)
+def anchors_from(text: str) -> tuple[Anchor, ...]:
+    """Return the anchors that are stored as a text, those of keys in the order of time."""
+    found = [
+        Anchor(
+            tuple(row["bone"].tolist()),
+            tuple(row["stance"].tolist()) if row["stance"].any() else None,
+            int(row["carriers"]),
+            float(row["time"]) if row["timed"] else None,
+            bool(row["keyed"]),
+        )
+        for row in np.frombuffer(b64decode(text), dtype=_STORED)
+    ]
+    return tuple(sorted(found, key=lambda own: own.time or 0.0))
+
+
+def anchors_text(anchors: Iterable[Anchor]) -> str:
+    """Return anchors as a text."""
+    zeros = (0.0,) * 16
+    rows = [
+        (own.keyed, own.time is not None, own.time or 0.0, own.carriers or 0, own.bone, own.stance or zeros)
+        for own in anchors
+    ]
+    return b64encode(np.array(rows, dtype=_STORED).tobytes()).decode()
 
 
 def carriers(armature_object: Object, effectors: Sequence[Effector], own: Effector) -> list[int]:
@@ -31,6 +78,13 @@ def carriers(armature_object: Object, effectors: Sequence[Effector], own: Effect
             return [placed[bone.name]]
         bone = bone.parent
     return [row for row in standing(effectors) if able[row]]
+
+
+def sum_of_carriers(armature_object: Object, effectors: Sequence[Effector], own: Effector) -> int:
+    """Check sum of what carries the bone of one that follows; bones may get other names."""
+    bones: Any = cast(Armature, armature_object.data).bones
+    rows = carriers(armature_object, effectors, own)
+    return crc32(repr(sorted(bones.find(effectors[row].bone) for row in rows)).encode())
 
 
 def stance(
@@ -71,3 +125,55 @@ def _upright(up: FloatArray) -> FloatArray:
     across = np.cross(np.eye(3)[np.argmin(np.abs(up))], up)
     across /= np.linalg.norm(across)
     return np.column_stack([across, np.cross(up, across), up])
+
+
+def anchored(
+    armature_object: Object,
+    effectors: Sequence[Effector],
+    own: Effector,
+    targets: Sequence[FloatArray],
+    time: float,
+) -> FloatArray:
+    """armature_from_bone where the bone of one that follows is held at a time of F-curves, (4, 4) [m].
+
+    An anchor whose carriers were others stays where it is.
+
+    Args:
+        targets: As for `stance`.
+        time: [frames].
+    """
+    known = sum_of_carriers(armature_object, effectors, own)
+
+    def taken_along(anchor: Anchor) -> FloatArray:
+        bone = np.array(anchor.bone).reshape(4, 4)
+        if anchor.stance is None or anchor.carriers != known:
+            return bone
+        then = np.array(anchor.stance).reshape(4, 4)
+        now = stance(armature_object, effectors, own, targets, then[:3, 2])
+        return bone if now is None else now @ np.linalg.inv(then) @ bone
+
+    before, after, part = around(own.anchors, time)
+    start = taken_along(before)
+    return start if part == 0.0 else _between(start, taken_along(after), part)
+
+
+def around(anchors: Sequence[Anchor], time: float) -> tuple[Anchor, Anchor, float]:
+    """Return the anchors before and after a time, and how far it is from the first to the second [1]."""
+    if not anchors[0].keyed:
+        return anchors[0], anchors[0], 0.0
+    times = [own.time or 0.0 for own in anchors]
+    row = int(np.searchsorted(times, time, side="right"))
+    before, after = max(row - 1, 0), min(row, len(times) - 1)
+    way = times[after] - times[before]
+    return anchors[before], anchors[after], max(time - times[before], 0.0) / way if way else 0.0
+
+
+def _between(start: FloatArray, end: FloatArray, part: float) -> FloatArray:
+    """A matrix on the way from one (4, 4) to another, turned on the shortest way."""
+    way = np.array([part])
+    turns, found = orientations(np.stack([start, end])), mixed(start, end, way)
+    if np.isfinite(turns).all():
+        first, last = turns
+        scale = mixed(first.T @ start[:3, :3], last.T @ end[:3, :3], way)
+        found[:3, :3] = turned(first, last, way) @ scale
+    return found

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -119,6 +119,21 @@ class Rank(IntEnum):
         return level // len(Rank)
 
 
+class Anchor(NamedTuple):
+    """Where a bone is held that is pinned or follows; what follows is taken along from there."""
+
+    bone: tuple[float, ...]
+    """armature_from_bone, row by row, (16,) [m]."""
+    stance: tuple[float, ...] | None = None
+    """armature_from_stance of what carried the bone then, likewise; None where nothing did."""
+    carriers: int | None = None
+    """Check sum of what carried it; None where nobody has noted that."""
+    time: float | None = None
+    """Of the key that belongs to it [frames]. Without one: in which frame it counts more than keys."""
+    keyed: bool = False
+    """Whether it belongs to a key of the target."""
+
+
 @dataclass(frozen=True)
 class Effector:
     """One enabled effector, as plain data. What can be animated is read frame by frame."""
@@ -178,11 +193,9 @@ class Effector:
     """foot_from_toe of the bones at rest, row by row, (16,) [m]; empty without such a bone."""
     state: str = 'REACH'
     """'PIN', 'REACH' or 'FOLLOW'."""
-    pin: tuple[float, ...] | None = None
-    """PIN, FOLLOW: armature_from_bone of where the bone is held, row by row, (16,) [m]; None where it is to
-    be where its target is."""
-    stood: tuple[float, ...] | None = None
-    """FOLLOW: armature_from_stance of what carried the bone then, likewise; None where nothing did."""
+    anchors: tuple[Anchor, ...] = ()
+    """PIN, FOLLOW: where the bone is held, one for all frames or one of each key in the order of time; none
+    where it is to be where its target is."""
 
     @property
     def follows(self) -> bool:
@@ -427,7 +440,7 @@ class Both(Goal):
                         "effector {effector!r}: pinned, its bone had no orientation. Pin it again",
                         effector=effector.name,
                     )
-                    if effector.pin is not None
+                    if effector.anchors
                     else Message(
                         "effector {effector!r}: its target {target!r} is scaled to nothing, so it has no "
                         "orientation. Reset its scale (Alt S), or use the kind Position",
@@ -1265,7 +1278,7 @@ def make_plan(
     }
     preferred, stiffness = skeleton.preferred.copy(), skeleton.stiffness.copy()
     for goal in active:
-        if goal.effector.follows and goal.effector.pin is not None:
+        if goal.effector.follows and goal.effector.anchors:
             joint = skeleton.index(goal.effector.bone)
             held = _channels_where_held(goal, joint)
             preferred[joint] = np.where(np.isnan(preferred[joint]), held, preferred[joint])

@@ -50,13 +50,12 @@ from ..rig.noted import (
     digest,
     digest_of_aims,
     end_solve,
-    held_at_keys,
     held_from_now,
     note_held,
     note_origin,
-    note_played,
     on_the_way,
     parts_of_bones,
+    play_keys,
     read_settings,
     renewed_origin,
 )
@@ -247,23 +246,23 @@ class _Update:
         state = State.AT_REST if body is None or note.aims == aims else body.state
         if state is State.AT_REST and underway:
             state = State.WAITING
-        held = tuple(effectors)
-        if trigger is Trigger.FRAME:
-            held = held_at_keys(armature_object, effectors, depsgraph)
-            note_played(armature_object, effectors)
-        elif state is State.AT_REST:
+        self.let_go = trigger is Trigger.FRAME and play_keys(armature_object, effectors)
+        """Whether keys hold again in a new frame what was posed by hand in the last one."""
+        if self.let_go:
+            effectors = read_effectors(armature_object)
+        elif trigger is not Trigger.FRAME and state is State.AT_REST:
             goes_on = body is not None and body.changed and not (reposed or self.tool)
             held = held_from_now(armature_object, effectors, depsgraph, goes_on=goes_on)
-        if held != effectors:
-            note_held(armature_object, [effector for effector in held if effector.pin is not None])
-            effectors = read_effectors(armature_object)
+            if held != effectors:
+                note_held(armature_object, [effector for effector in held if effector.anchors])
+                effectors = read_effectors(armature_object)
         self.rests = note.aims == aims or (self.tool and underway and state is State.WAITING)
         """Whether its targets are where they were, and nothing is under way."""
         self.driven = None if body is None else _driven_bones(armature_object, body, depsgraph)
         """Driven bones of the last solve, and where they are, (k, 9); None without any."""
         self.driven_moved = body is not None and self._driven_bones_moved(body)
         """Whether driven bones are elsewhere than the last solve took them to be."""
-        self.quiet = self.rests and not (look_closely or reposed or self.driven_moved)
+        self.quiet = self.rests and not (look_closely or reposed or self.driven_moved or self.let_go)
         """Whether nothing else has changed either."""
         if body is None or not self.quiet:
             settings, self.quiet = read_settings(armature_object), False
@@ -295,7 +294,7 @@ class _Update:
     def event(self) -> Event:
         """What it means for the body. Where targets are back, `body.home` is the pose that belongs there."""
         tool, noted, body = self.tool, self.note.aims, self.body
-        if self.replayed:
+        if self.replayed or self.let_go:
             return Event.CHANGED
         if noted not in (self.aims, on_the_way(self.aims)):
             home = body.had(self.aims, fields=self.trigger in (Trigger.FIELD, Trigger.ENDING))

@@ -54,6 +54,7 @@ from ..kinds.kinds import KINDS
 from ..live.following import held
 from ..properties.settings import FOOT_ANGLES, effector_path, settings_of
 from ..rig.keying import GROUP, auto_key_options, auto_keying, key_object, key_options, key_values
+from ..rig.noted import note_keyed
 
 MOVED: Final = 1e-5
 """Difference [m, rad, 1] from where it was by which a target counts as moved: single precision has less."""
@@ -139,8 +140,8 @@ def key_targets(armature_object: Object, effectors: Iterable[int] | None = None)
 
     Of a foot that rolls its angles are keyed as well, all but those with drivers.
 
-    What follows goes on following, and a bake draws it weakly to these keys; so the body goes along with what
-    is moved later. What is pinned is Reach from then on.
+    What follows goes on following, and it is noted where it is held here; so the pose comes back, and the body
+    goes along with what is moved later. What is pinned is Reach from then on.
 
     Args:
         effectors: Places in the list of those that are meant; all for None.
@@ -208,6 +209,7 @@ def auto_key_foot(armature_object: Object, row: int, name: str) -> str:
 def _key_now(armature_object: Object, rows: Iterable[int], options: set[str]) -> None:
     """Key targets on the present frame; it is noted of what follows that Poise has done so."""
     time, entries = present_time(), cast(Any, settings_of(armature_object).effectors)
+    note_keyed(armature_object, rows, bpy.context.evaluated_depsgraph_get())
     for row in rows:
         (moved, turned), target = channels_that_count(entries[row]), entries[row].target
         follows = present_state(armature_object, entries[row]) == 'FOLLOW'

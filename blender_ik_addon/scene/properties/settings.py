@@ -481,9 +481,9 @@ class POISE_PG_effector(Declared, PropertyGroup):
     pin_matrix: tuple[float, ...] = numbers("Pin Matrix", size=16)(
         "Matrix of the bone in armature space where it is held, row by row; zeros before it was held"
     )
-    stance_matrix: tuple[float, ...] = numbers("Stance Matrix", size=16, options={'HIDDEN'})(
-        "Matrix in armature space of what carried the bone when it was held there, row by row; zeros where "
-        "nothing did"
+    anchors: str = text("Anchors", options={'HIDDEN'})(
+        "Where the bone is held that follows, and what carried it then: as it was left last, and at keys of "
+        "its target"
     )
     placed: tuple[float, ...] = numbers("Placed", size=16, options={'HIDDEN'})(
         "Matrix of the target's own channels where Poise has placed it, row by row: one that is elsewhere "

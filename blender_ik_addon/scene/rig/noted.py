@@ -31,22 +31,26 @@ from bpy.types import Depsgraph, Object
 from ...core import Pose, SolverOptions
 from ...core.arrays import FloatArray, alike
 from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
-from ..animation.fcurves import is_moved, rotation_channel
+from ..animation.fcurves import is_moved, present_time, rotation_channel
 from ..armature.armature import Armature, world_from_armature
 from ..armature.poses import PROPERTIES, PoseNote, RawChannels, pose_sums, raw_channels
 from ..effectors.effectors import (
+    anchors_now,
     has_own_place,
     is_led,
+    keyed_anchors,
+    note_anchors,
+    noted_anchor,
     read_amounts,
     read_effectors,
     target_of,
+    with_carriers,
     world_from_targets,
 )
 from ..effectors.feet import unrolled
-from ..effectors.stance import carriers, stance
+from ..effectors.stance import around, carriers
 from ..effectors.transforms import note_place, place_target
-from ..kinds.frame_data import orientations
-from ..kinds.kinds import Effector
+from ..kinds.kinds import Anchor, Effector
 from ..properties.settings import FURTHER_BONES, POISE_PG_joint, settings_of, solver_options
 
 if TYPE_CHECKING:
@@ -62,6 +66,9 @@ NOTHING: Final[Digest] = bytes(DIGEST_SIZE)
 
 _TYPES: Final = {'BOOLEAN': np.bool_, 'ENUM': np.int32, 'FLOAT': np.float32, 'INT': np.int32}
 """Types of properties, as Blender's buffers have them."""
+
+ANCHOR_DIGITS: Final = 5
+"""Digits [m, 1] in which an anchor is another one: less is rounding."""
 
 _HEADER: Final = 8
 """Bytes of the digest of bone names before the pose."""
@@ -192,6 +199,8 @@ def _values_of(entries: Any) -> Iterator[bytes]:
 def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> Digest:
     """Digest of targets, object and settings; names do not matter, nor where bones are that only follow.
 
+    Of these it counts where keys have them.
+
     Of targets that only their own channels move these are taken: so a place that was just written counts at
     once, before Blender has evaluated it.
     """
@@ -203,7 +212,7 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
     for effector in (e for e in effectors if not e.follows):
         entry: Any = entries[effector.index]
         if (
-            effector.pin is None
+            not effector.anchors
             and effector.target
             and not effector.others
             and has_own_place(armature_object, entry)
@@ -214,6 +223,13 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
             own += (np.array(each, dtype=np.float64).tobytes() for each in place)
         else:
             others.append(effector)
+    scene: Any = depsgraph.scene
+    for effector in (e for e in effectors if e.follows):
+        if keyed := keyed_anchors(entries[effector.index]):
+            *ends, part = around(keyed, float(scene.frame_current_final))
+            start, end = (np.array([*each.bone, *(each.stance or ())]) for each in ends)
+            same = start if start.shape != end.shape else start + part * (end - start)
+            own.append((np.round(same, ANCHOR_DIGITS) + 0.0).tobytes())
     targets = world_from_targets(armature_object, others, depsgraph)
     # A pose does not depend on how smooth motions are, nor on what is reported of them.
     options = solver_options(armature_object, scale)
@@ -234,8 +250,7 @@ def _nameless(armature_object: Object, effectors: Iterable[Effector]) -> list[Ef
             name="",
             target="",
             target_bone="",
-            pin=None if e.follows else e.pin,
-            stood=None,
+            anchors=() if e.follows else e.anchors,
             stored=tuple((number.get(bone, bone), *place) for bone, *place in e.stored),
             **{key: number.get(name := getattr(e, key), name) for key in named},
         )
@@ -276,7 +291,8 @@ def held_from_now(
 ) -> tuple[Effector, ...]:
     """Return effectors with what follows held from where its bone is now, if others have posed it since.
 
-    A pinned bone of which nobody has noted where it is held is held where it is, too.
+    That counts more than keys of its target as long as the frame is the same. A pinned bone of which nobody
+    has noted where it is held is held where it is, too.
 
     Args:
         goes_on: Whether what has changed since the last solve belongs to what that was for: what follows
@@ -290,98 +306,62 @@ def held_from_now(
         and note.carried == _carried(armature_object, effectors)
     )
     held = tuple(
-        replace(effector, pin=_bone_now(armature_object, effector, depsgraph), stood=None)
-        if effector.state != 'REACH' and (effector.pin is None or (effector.follows and not same))
+        replace(effector, anchors=(_bone_now(armature_object, effector, depsgraph),))
+        if effector.state != 'REACH' and (not effector.anchors or (effector.follows and not same))
         else effector
         for effector in effectors
     )
-    return _with_carriers(armature_object, held, depsgraph)
+    return with_carriers(armature_object, held, depsgraph)
 
 
-def _with_carriers(
-    armature_object: Object, effectors: tuple[Effector, ...], depsgraph: Depsgraph
-) -> tuple[Effector, ...]:
-    """Effectors with what carries those that follow noted as it is now, where nothing is noted."""
-    wanting = [e.follows and e.pin is not None and e.stood is None for e in effectors]
-    if not any(wanting):
-        return effectors
-    flat = [replace(effector, others=(), sole=None, toe_bone="") for effector in effectors]
-    armature_from_world = np.linalg.inv(np.array(armature_object.evaluated_get(depsgraph).matrix_world))
-    targets = list(armature_from_world @ world_from_targets(armature_object, flat, depsgraph))
-    up = armature_from_world[:3, 2] / np.linalg.norm(armature_from_world[:3, 2])
-
-    def stood(effector: Effector) -> tuple[float, ...] | None:
-        now = stance(armature_object, effectors, effector, targets, up)
-        return None if now is None else tuple(now.ravel().tolist())
-
-    return tuple(
-        replace(effector, stood=stood(effector)) if wants else effector
-        for effector, wants in zip(effectors, wanting, strict=True)
-    )
-
-
-def held_at_keys(
+def held_by_keys(
     armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
 ) -> tuple[Effector, ...]:
-    """Return effectors with what follows held where its target is, if that has keys: so for a new frame."""
-    entries = settings_of(armature_object).effectors
-    return tuple(
-        replace(effector, pin=_bone_at_target(armature_object, effector, depsgraph), stood=None)
-        if effector.follows and effector.target and is_moved(entries[effector.index].target, armature_object)
-        else effector
-        for effector in effectors
-    )
-
-
-def note_played(armature_object: Object, effectors: Sequence[Effector]) -> None:
-    """Note where keys have put targets of what follows: when the keys are gone nobody has moved these."""
-    entries = settings_of(armature_object).effectors
-    for entry in (entries[effector.index] for effector in effectors if effector.follows and effector.target):
-        if is_moved(entry.target, armature_object):
-            note_place(entry)
-
-
-def held_for_bake(
-    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
-) -> tuple[Effector, ...]:
-    """Return effectors with what follows held as in a solve; where its target is if that has keys."""
+    """Return effectors with what follows held as in other frames, if it was posed in the present one."""
     entries = settings_of(armature_object).effectors
 
     def held(effector: Effector) -> Effector:
-        if effector.follows and effector.target:
-            keyed = is_moved(entries[effector.index].target, armature_object)
-            return replace(effector, pin=None, stood=None) if keyed or effector.pin is None else effector
-        if effector.state == 'REACH' or effector.pin is not None:
-            return effector
-        return replace(effector, pin=_bone_now(armature_object, effector, depsgraph))
+        keyed = keyed_anchors(entries[effector.index]) if effector.follows else ()
+        if keyed or effector.state == 'REACH' or effector.anchors or (effector.follows and effector.target):
+            return replace(effector, anchors=keyed or effector.anchors)
+        return replace(effector, anchors=(_bone_now(armature_object, effector, depsgraph),))
 
-    return tuple(map(held, effectors))
+    return with_carriers(armature_object, tuple(map(held, effectors)), depsgraph)
 
 
-def note_carriers(armature_object: Object, depsgraph: Depsgraph) -> None:
-    """Note where that is by which those are carried that have just been set to follow."""
-    effectors = read_effectors(armature_object, drawing=True)
-    note_held(armature_object, _with_carriers(armature_object, effectors, depsgraph))
+def play_keys(armature_object: Object, effectors: Sequence[Effector]) -> bool:
+    """Note that in a new frame keys say where what follows is; whether it was held elsewhere.
+
+    Their targets are where the keys have put them: when the keys are gone nobody has moved these.
+    """
+    entries, changed = settings_of(armature_object).effectors, False
+    for entry in (entries[effector.index] for effector in effectors if effector.follows):
+        if (noted := noted_anchor(entry)) is not None and noted.time is not None:
+            note_anchors(entry, noted._replace(time=None))
+            changed = True
+        if entry.target is not None and is_moved(entry.target, armature_object):
+            note_place(entry)
+    return changed
 
 
-def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph) -> tuple[float, ...]:
-    """armature_from_bone of an effector's bone, row by row, (16,) [m]."""
+def note_keyed(armature_object: Object, rows: Iterable[int], depsgraph: Depsgraph) -> None:
+    """Note with the keys of targets in the present frame where those that follow are held there."""
+    effectors = held_from_now(armature_object, read_effectors(armature_object, drawing=True), depsgraph)
+    entries, time = settings_of(armature_object).effectors, present_time()
+    now = anchors_now(armature_object, effectors, depsgraph)
+    for row in (row for row in rows if row in now):
+        noted = noted_anchor(entries[row])
+        others = () if noted is None else (noted._replace(time=None),)
+        note_anchors(entries[row], *others, now[row]._replace(time=time, keyed=True))
+
+
+def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph) -> Anchor:
+    """The bone of an effector where it is; before keys of its target in the present frame."""
     posed: Any = armature_object.evaluated_get(depsgraph)
     entry = settings_of(armature_object).effectors[effector.index]
-    return tuple(unrolled(entry, np.array(posed.pose.bones[effector.bone].matrix)).ravel().tolist())
-
-
-def _bone_at_target(armature_object: Object, effector: Effector, depsgraph: Depsgraph) -> tuple[float, ...]:
-    """The same where its target is, in what the effector asks for."""
-    bone = np.array(_bone_now(armature_object, effector, depsgraph), dtype=np.float32).reshape(4, 4)
-    own = world_from_targets(armature_object, [replace(effector, pin=None, sole=None)], depsgraph)[0]
-    target = np.linalg.inv(np.array(armature_object.evaluated_get(depsgraph).matrix_world)) @ own
-    turn = orientations(target)
-    if effector.goal.orientation and np.isfinite(turn).all():
-        bone[:3, :3] = turn
-    if effector.position:
-        bone[:3, 3] = target[:3, 3] - bone[:3, :3] @ np.array(effector.point)
-    return tuple(bone.ravel().tolist())
+    bone = unrolled(entry, np.array(posed.pose.bones[effector.bone].matrix)).ravel()
+    time = present_time() if effector.follows and keyed_anchors(entry) else None
+    return Anchor(tuple(bone.tolist()), time=time)
 
 
 def _carried(armature_object: Object, effectors: Sequence[Effector]) -> str:
@@ -396,11 +376,7 @@ def note_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
     entries = settings_of(armature_object).effectors
     for effector in effectors:
         entry = entries[effector.index]
-        if effector.pin is not None and tuple(entry.pin_matrix) != effector.pin:
-            entry.pin_matrix = effector.pin
-        stood = effector.stood or (0.0,) * 16
-        if effector.pin is not None and tuple(entry.stance_matrix) != stood:
-            entry.stance_matrix = stood
+        note_anchors(entry, *(anchor for anchor in effector.anchors if not anchor.keyed))
         if entry.enabled and entry.state != effector.state:
             entry.state = effector.state
 

@@ -63,7 +63,7 @@ from ..properties.settings import (
     plain,
     settings_of,
 )
-from ..rig.noted import held_at_keys, renewed_origin
+from ..rig.noted import held_by_keys, renewed_origin
 from ..rig.rig import Rig
 
 SCENE: Final = ".Poise Trails"
@@ -357,7 +357,7 @@ def solve_at(armature_object: Object, sampled: Sampled, frame: int) -> FloatArra
         scene.frame_set(frame)
         graph = scene.view_layers[0].depsgraph
         rig = Rig.read(armature_object, graph, drawing=True)
-        rig = replace(rig, effectors=held_at_keys(armature_object, rig.effectors, graph))
+        rig = replace(rig, effectors=held_by_keys(armature_object, rig.effectors, graph))
         raw = rig.read_raw(armature_object, graph, entries_at(armature_object, frame))
         posed = armature_object.evaluated_get(graph)  # the original one stays in the frame that is shown
         raw = replace(raw, pose=RawPose.read(posed, rig.armature, shown=raw.pose.shown))
