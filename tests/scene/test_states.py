@@ -264,6 +264,60 @@ def test_a_bake_does_not_depend_on_what_was_solved_before_it():
     np.testing.assert_allclose(baked(12), first, atol=0.06)
 
 
+def reaching(*keys: tuple[int, tuple[float, ...]]) -> Any:
+    """The character in a scene of 60 frames, with keys of its left hand away from where it was set up."""
+    armature, scene = character(), bpy.context.scene
+    scene.frame_start, scene.frame_end = 1, 60
+    hand = effector(armature, "hand.L").target
+    home = Vector(hand.location)
+    for frame, way in keys:
+        hand.location = home + Vector(way)
+        hand.keyframe_insert("location", frame=frame)
+    scene.frame_set(1)
+    return armature
+
+
+def played(armature: Any, frames: range) -> np.ndarray:
+    found = list[np.ndarray]()
+    for frame in frames:
+        bpy.context.scene.frame_set(frame)
+        found.append(matrices(armature))
+    bpy.context.scene.frame_set(1)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("end", [(0.0, 0.0, 0.0), (0.0, -0.4, -0.5)])
+def test_a_bake_that_ends_with_the_last_key_is_the_same_when_it_is_repeated(end: tuple[float, ...]):
+    """After the first one bones rest in its last pose, which meets its targets: that is no motion to join."""
+    armature = reaching((1, (0.0, 0.0, 0.0)), (12, (0.0, -0.3, -0.3)), (24, end))
+    posing.bake(armature, range(1, 25))
+    first = played(armature, range(1, 25))
+    for _ in range(3):
+        posing.bake(armature, range(1, 25))
+        np.testing.assert_allclose(played(armature, range(1, 25)), first, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        # Where the hand is at home the body meets its targets as it was set up.
+        ((1, (0.0, -0.3, -0.3)), (20, (0.0, -0.1, -0.1)), (28, (0.0, 0.0, 0.0)), (40, (0.0, 0.0, 0.0))),
+        # The first part begins and ends alike, and is no loop all the same.
+        ((1, (0.0, 0.0, 0.0)), (12, (0.0, -0.4, -0.4)), (24, (0.0, 0.0, 0.0)), (40, (0.2, -0.4, -0.2))),
+    ],
+)
+def test_parts_that_are_baked_apart_are_those_of_the_whole(keys: tuple[tuple[int, tuple[float, ...]], ...]):
+    whole, found = reaching(*keys), list[np.ndarray]()
+    posing.bake(whole, range(1, 61))
+    found.append(played(whole, range(1, 61)))
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    parts = reaching(*keys)
+    posing.bake(parts, range(1, 25))
+    posing.bake(parts, range(25, 61))
+    found.append(played(parts, range(1, 61)))
+    assert np.abs(found[0] - found[1])[:, :, :3, 3].max() < 0.002
+
+
 def test_handles_of_what_follows_are_brought_to_the_bones_that_keys_have_moved(armature: Any):
     hand, hips, chest = (effector(armature, part).target for part in ("hand.L", "hips", "chest"))
     for frame, low in ((1, 0.0), (20, -0.8)):

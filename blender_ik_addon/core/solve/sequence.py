@@ -193,6 +193,7 @@ class SequenceJob:
         motion: bool = True,
         times: FloatArray | None = None,
         own: slice | None = None,
+        played: BoolArray | None = None,
         cyclic: bool | None = None,
         near: Pose | None = None,
     ) -> None:
@@ -204,9 +205,11 @@ class SequenceJob:
             options: Settings.
             motion: Whether the frames are those of a motion; otherwise each is solved from its own pose.
             times: Of the frames, rising, (F,) [s]; by default 24 to a second.
-            own: The frames to solve, all by default. The frames beside them are context; those that meet
-                their targets already stay as they are. If none of them do and the own frames are a loop,
-                the context is left out.
+            own: The frames to solve, all by default. The frames beside them are context; those of a motion
+                that is there already stay as they are if they meet their targets. If none do, the own frames
+                are a loop, and targets beside them rest or go round once more, the context is left out.
+            played: Which frames beside the own ones are of such a motion, (F,); all by default. A pose that
+                nobody has keyed says nothing of the motion, whatever it meets.
             cyclic: As for `solve_sequence`.
             near: Poses near the solution, (F, n, 6), from which the descent begins in place of `poses`. What
                 channels prefer, and all that is fixed, is still that of `poses`. No other poses are searched
@@ -237,6 +240,7 @@ class SequenceJob:
         self._values: FloatArray = self._begin.copy()
         self._times = np.arange(frames) / FRAME_RATE if times is None else np.asarray(times, dtype=np.float64)
         self._own = slice(0, frames) if own is None else own
+        self._played = np.ones(frames, dtype=np.bool_) if played is None else played
         self._alone: FloatArray | None = None
         """Each frame solved alone from its pose in the motion, (F, nv)."""
         self._iterations = np.zeros(frames, dtype=np.int64)
@@ -311,7 +315,7 @@ class SequenceJob:
             return
         loop = self._cyclic
         if loop is None:
-            loop = not beside.any() and self._closes(energy.preferred)
+            loop = not beside.any() and self._closes(energy.preferred) and not self._goes_on()
         if loop:
             # As many frames of the neighbouring periods as the terms over time reach.
             period = float(times[end] - times[begin])
@@ -355,7 +359,7 @@ class SequenceJob:
 
     def _solved_beside(self) -> BoolArray:
         """Which context frames meet their targets and limits already, and so stay, (F,)."""
-        beside = np.ones(len(self._values), dtype=np.bool_)
+        beside = self._played.copy()
         beside[self._own] = False
         if beside.any():
             start, system = self._start, self._system
@@ -374,11 +378,29 @@ class SequenceJob:
         # Fixed channels and scales may differ too, which shows in the places of joints and of tasks' points.
         posed = system.place(self._start[ends[[0, 0]]])
         placed = [posed.matrices, system.residual(posed)] if system.labels else [posed.matrices]
-        pairs = [*placed, *zip(*(self._aims(int(frame)) for frame in ends), strict=True)]
-        return all(np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in pairs)
+        return self._aim_alike(*ends.tolist()) and all(
+            np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in placed
+        )
+
+    def _goes_on(self) -> bool:
+        """Whether targets beside the own frames neither rest nor go round as in a loop of these."""
+        start, end = self._own.start, self._own.stop - 1
+        frames = np.arange(len(self._values))
+        beside = frames[(frames < start) | (frames > end)]
+        rounds = start + (beside - start) % max(end - start, 1)
+        return not any(
+            all(self._aim_alike(*pair) for pair in zip(beside.tolist(), own.tolist(), strict=True))
+            for own in (np.clip(beside, start, end), rounds)
+        )
+
+    def _aim_alike(self, frame: int, other: int) -> bool:
+        """Whether two frames have the same targets, also those that are not taken."""
+        return all(
+            np.allclose(one, two, rtol=0.0, atol=SAME, equal_nan=True)
+            for one, two in zip(self._aims(frame), self._aims(other), strict=True)
+        )
 
     def _aims(self, frame: int) -> list[FloatArray]:
-        """All targets of a frame, also those that are not taken."""
         tasks = self._system.select(np.array([frame])).tasks
         return [
             each.aim for task in tasks for each in (task.alternatives if isinstance(task, OneOf) else (task,))

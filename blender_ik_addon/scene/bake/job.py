@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
-from typing import Final, TypeVar, Unpack
+from typing import Any, Final, TypeVar, Unpack
 
 import bpy
 import numpy as np
@@ -17,7 +17,15 @@ from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ...core.engine.pops import Pop
 from ...core.messages import Joined, Message, listed
 from ...core.solve.sequence import SequenceJob
-from ..animation.fcurves import Channel, ChannelKeys, WriteResult, check_keyable
+from ..animation.fcurves import (
+    KEY_DISTANCE,
+    Channel,
+    ChannelKeys,
+    WriteResult,
+    check_keyable,
+    key_frames,
+    own_curves,
+)
 from ..armature.poses import channel_values, note_posed, rotation_values
 from ..armature.restoring import (
     ActionSnapshot,
@@ -64,7 +72,7 @@ from .bones import (
     unmute_constraints,
 )
 from .destinations import Destination
-from .frames import frames_of, solved_and_keyed
+from .frames import frame_times, frames_of, solved_and_keyed
 from .key_reduction import TRIES, KeyReduction
 from .loops import CLOSES, Loop, check_loop, repeating
 from .meshes import MeshesLeftOut
@@ -239,7 +247,9 @@ class BakeJob(Job[BakeReport]):
             loop = Loop.of(rig, frames, self.solved, rig.tolerances(self._object()))
         keyed, notes = np.searchsorted(self.solved, self.frames), loop.notes if loop else ()
         is_last = self._is_dense and not (options.fewest or options.clear_constraints)
-        yield from _within(self._solve(times, own, loop), 1.0 / 3.0, 1.0 if is_last else 0.5)
+        played = self._plays(np.array(numbers, dtype=np.float64))
+        steps = self._solve(times, own, played, loop)
+        yield from _within(steps, 1.0 / 3.0, 1.0 if is_last else 0.5)
         done = 1.0 if is_last else 2.0 / 3.0
         if options.clear_constraints and self._clear_constraints() and self._is_dense:
             self._to.clear()
@@ -256,7 +266,28 @@ class BakeJob(Job[BakeReport]):
         self._end(report)
         return report
 
-    def _solve(self, times: FloatArray, own: slice, loop: Loop | None) -> Generator[float, None, None]:
+    def _plays(self, numbers: FloatArray) -> BoolArray:
+        """Whether a motion of the bones plays in frames of the scene (F,), besides what is written here.
+
+        Beside their keys bones only rest in the first and last pose: that is no motion, and after a bake it
+        is what this has left there.
+        """
+        armature_object: Any = self._object()
+        animation, wanted = armature_object.animation_data, self._channels(self._joints)
+        curves = own_curves(armature_object, self._to.strip)
+        curves = [curves[channel] for channel in wanted if channel in curves]
+        layered = animation is not None and animation.use_nla and len(animation.nla_tracks)
+        if layered or any(len(curve.modifiers) for curve in curves):
+            return np.ones(len(numbers), dtype=np.bool_)
+        keys, (first, last), times = key_frames(*curves), self._to.span, frame_times(numbers)
+        earlier, later = keys[keys < first - KEY_DISTANCE], keys[keys > last + KEY_DISTANCE]
+        before = times >= earlier.min(initial=np.inf) - KEY_DISTANCE
+        after = times <= later.max(initial=-np.inf) + KEY_DISTANCE
+        return np.where(times < first, before, after)
+
+    def _solve(
+        self, times: FloatArray, own: slice, played: BoolArray, loop: Loop | None
+    ) -> Generator[float, None, None]:
         """Solve all frames, at times (F,) [s], until driven bones rest; gives the part done.
 
         Where all frames get keys, or bones must be seen to rest, they are written and played each time.
@@ -268,7 +299,7 @@ class BakeJob(Job[BakeReport]):
         while True:
             # How many passes there are is not known: each is half of what is left.
             part = (1.0 - done) * (0.5 if passes.repeats else 1.0)
-            self._solved = solved = _Solved(rig, passes, own, loop)
+            self._solved = solved = _Solved(rig, passes, own, played, loop)
             options = rig.solver_options(self._object(), passes.frames.largest_scale)
             for step in solved.solve(times, options):
                 yield done + part * step * (0.5 if plays else 1.0)
@@ -647,8 +678,12 @@ def _shown(
 class _Solved:
     """The frames that are solved so far, run by run."""
 
-    def __init__(self, rig: Rig, passes: Passes, own: slice, loop: Loop | None) -> None:
-        """`own` are the frames that were asked for; others lie beside them, but for a loop."""
+    def __init__(self, rig: Rig, passes: Passes, own: slice, played: BoolArray, loop: Loop | None) -> None:
+        """`own` are the frames that were asked for; others lie beside them, but for a loop.
+
+        In those that are `played` (F,) a motion is there already.
+        """
+        self._played = played
         self._rig, self._read, self._near = rig, passes.frames, passes.near
         self._frames, self._loop, self.own = passes.frames, loop, own
         if loop is not None:
@@ -690,7 +725,16 @@ class _Solved:
             poses = Pose(channels, poses.scale)
         asked = slice(*(min(max(row, run.start), run.stop) - run.start for row in _ends(self.own)))
         near = None if self._near is None else self._near[run]
-        job = SequenceJob(problem, poses, options, times=times, own=asked, near=near, cyclic=self._closes)
+        job = SequenceJob(
+            problem,
+            poses,
+            options,
+            times=times,
+            own=asked,
+            played=self._played[run],
+            near=near,
+            cyclic=self._closes,
+        )
         yield from job.run()
         solved = job.solution()
         self._runs.append((run, plan, solved))

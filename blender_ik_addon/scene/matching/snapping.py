@@ -140,8 +140,8 @@ def key_targets(armature_object: Object, effectors: Iterable[int] | None = None)
 
     Of a foot that rolls its angles are keyed as well, all but those with drivers.
 
-    What follows goes on following, and it is noted where it is held here; so the pose comes back, and the body
-    goes along with what is moved later. What is pinned is Reach from then on.
+    What follows goes on following, and it is noted where it is held here; so the pose comes back, and the
+    body goes along with what is moved later. What is pinned is Reach from then on.
 
     Args:
         effectors: Places in the list of those that are meant; all for None.
