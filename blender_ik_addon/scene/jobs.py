@@ -14,6 +14,12 @@ from ..core.messages import listed
 Result = TypeVar("Result")
 
 
+def check_progress(given: object) -> None:
+    """Refuse what cannot be called with the part done (IKError)."""
+    if given is not None and not callable(given):
+        raise IKError("progress is a function that takes the part done, got {given!r}", given=given)
+
+
 class Job(Generic[Result]):
     """Work in small steps, so that an operator can show progress and be cancelled.
 
@@ -94,6 +100,7 @@ class Job(Generic[Result]):
     def run(self, progress: Callable[[float], None] | None = None) -> Result:
         """Do all of it; `progress` is called with the part done, and what it raises cancels the work."""
         try:
+            check_progress(progress)
             while self.step():
                 if progress is not None:
                     progress(self.progress)

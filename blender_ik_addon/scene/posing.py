@@ -22,6 +22,7 @@ from ..core import Diagnosis, IKError, Status, solve
 from ..core.explain.diagnosis import diagnose as diagnosis_of
 from ..core.messages import Joined, Message, counted, in_a_row
 from ..core.solve.sequence import SequenceJob
+from .armature.armature import updated
 from .armature.limits import RigLimits, own_limits, read_limits, remove_limits
 from .armature.poses import note_posed, write_pose
 from .armature.restoring import PoseSnapshot, set_up_restored_on_error, undone_on_error
@@ -162,8 +163,7 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     Raises:
         IKError: Something is missing or cannot be posed; nothing is changed then.
     """
-    depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
-    depsgraph.update()
+    depsgraph = updated(depsgraph)
     rig = Rig.read(armature_object, depsgraph)
     rig = replace(rig, effectors=held_from_now(armature_object, rig.effectors, depsgraph))
     frames = rig.read_frame(armature_object, depsgraph)
@@ -269,8 +269,7 @@ def follow(armature_object: Object, depsgraph: Depsgraph | None = None) -> Repor
     Raises:
         IKError: Something is missing or cannot be posed; the pose is as before then.
     """
-    depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
-    depsgraph.update()
+    depsgraph = updated(depsgraph)
     return follow_until_rest(armature_object, depsgraph, Trigger.SCRIPT)
 
 
@@ -282,7 +281,9 @@ def switch_live(armature_object: Object, on: bool) -> Report | None:
             live mode is on then, and begins when that is corrected.
     """
     check_editable(armature_object)
-    settings_of(armature_object).live = on
+    if on not in (True, False):
+        raise IKError("Live can be True or False, got {on!r}", on=on)
+    settings_of(armature_object).live = bool(on)
     return follow(armature_object) if on else None
 
 
@@ -295,8 +296,7 @@ def diagnose(armature_object: Object, depsgraph: Depsgraph | None = None) -> Dia
     Raises:
         IKError: Something is missing or cannot be posed.
     """
-    depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
-    depsgraph.update()
+    depsgraph = updated(depsgraph)
     rig = Rig.read(armature_object, depsgraph)
     frames = rig.read_frame(armature_object, depsgraph)
     found = diagnosis_of(rig.plan(frames).problem, frames.pose[0])

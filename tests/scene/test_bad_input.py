@@ -362,6 +362,26 @@ def test_a_place_at_which_there_is_no_effector_is_refused(use: str, row: Any, ar
             "ease must be finite and not negative, got None",
         ),
         (lambda rig: wrongly.bake_together(None), "an object is needed, got None"),
+        *(
+            (lambda rig, own=own: getattr(wrongly, own)(rig, "x"), "a depsgraph is needed, got 'x'")
+            for own in ("solve_pose", "follow", "diagnose", "key_pose")
+        ),
+        *(
+            (lambda rig, on=on: wrongly.switch_live(rig, on), f"Live can be True or False, got {on!r}")
+            for on in ("x", 3, None)
+        ),
+        (lambda rig: wrongly.bake(rig, range(1, 3), progress=3), "takes the part done, got 3"),
+        (lambda rig: wrongly.bake_together([rig], range(1, 3), progress="x"), "takes the part done, got 'x'"),
+        (lambda rig: wrongly.measure(rig, range(1, 3), progress=3), "takes the part done, got 3"),
+        *(
+            (lambda rig, own=own, path=path: getattr(wrongly, own)(rig, path), f"pathlib.Path, got {path!r}")
+            for own in ("save_preset", "load_preset")
+            for path in ("p.json", None)
+        ),
+        (lambda rig: wrongly.preset_names("folder"), "pathlib.Path, got 'folder'"),
+        (lambda rig: wrongly.preset_path("name", "folder"), "pathlib.Path, got 'folder'"),
+        (lambda rig: wrongly.preset_path(3), "3 is no name for a preset"),
+        (lambda rig: wrongly.remove_choice(rig, 0, "x"), "there is none at 'x' to be taken away"),
     ],
 )
 def test_other_arguments_that_cannot_be_are_refused(use: Any, words: str, armature: Any):

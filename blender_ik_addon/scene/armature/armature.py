@@ -17,8 +17,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
+import bpy
 import numpy as np
-from bpy.types import Object, PoseBone
+from bpy.types import Depsgraph, Object, PoseBone
 from bpy.utils import unescape_identifier
 
 from ...core.arrays import BoolArray, FloatArray, IntArray, freeze
@@ -95,6 +96,19 @@ class Armature:
     def driven(self) -> frozenset[str]:
         """Names of the bones that constraints or drivers pose."""
         return frozenset(self.driven_by)
+
+
+def updated(depsgraph: Depsgraph | None) -> Depsgraph:
+    """Return a depsgraph, that of the context for None, as everything is now (IKError: it is none)."""
+    if depsgraph is not None and not isinstance(depsgraph, Depsgraph):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise IKError(
+            "a depsgraph is needed, got {given!r}: bpy.context.evaluated_depsgraph_get() is one, which is "
+            "taken where none is given",
+            given=depsgraph,
+        )
+    depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
+    depsgraph.update()
+    return depsgraph
 
 
 def check_armature(armature_object: Object | None) -> None:

@@ -36,7 +36,7 @@ from ..armature.restoring import (
     settings_restored_on_error,
 )
 from ..effectors.effectors import check_evaluated
-from ..jobs import Job
+from ..jobs import Job, check_progress
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import Effector, Plan
 from ..live.driven_bones import Passes
@@ -620,6 +620,7 @@ def measure(
     Raises:
         IKError: Something is missing or cannot be read.
     """
+    check_progress(progress)
     depsgraph = bpy.context.evaluated_depsgraph_get()
     rig = Rig.read(armature_object, depsgraph)
     rig = replace(rig, effectors=held_by_keys(armature_object, rig.effectors, depsgraph))

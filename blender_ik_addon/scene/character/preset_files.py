@@ -95,26 +95,39 @@ def preset_folder() -> Path:
     return Path(found)
 
 
+def check_path(given: object) -> None:
+    """Refuse what is no path, as a text (IKError)."""
+    if not isinstance(given, Path):
+        raise IKError(
+            "where presets are is given by a pathlib.Path, got {given!r}: preset_path() has that of a name",
+            given=given,
+        )
+
+
 def preset_names(folder: Path | None = None) -> tuple[str, ...]:
-    """Return the names of the presets there are."""
+    """Return the names of the presets there are (IKError: the folder is no path)."""
     folder = preset_folder() if folder is None else folder
+    check_path(folder)
     return tuple(sorted(path.stem for path in folder.glob(f"*{SUFFIX}"))) if folder.is_dir() else ()
 
 
 def preset_path(name: str, folder: Path | None = None) -> Path:
     """Return where a preset of some name is, or would be (IKError: no file can have such a name)."""
-    name = name.strip()
-    if not name or re.search(r'[\\/:*?"<>|\x00-\x1f]', name) or name[0] == "." or name[-1] == ".":
+    named = name.strip() if isinstance(name, str) else ""  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not named or re.search(r'[\\/:*?"<>|\x00-\x1f]', named) or named[0] == "." or named[-1] == ".":
         raise IKError("{name!r} is no name for a preset: use letters, digits, spaces, - and _", name=name)
-    if RESERVED.fullmatch(name):
+    if RESERVED.fullmatch(named):
         raise IKError(
-            "{name!r} is no name for a preset: Windows keeps it for a device. Choose another one", name=name
+            "{name!r} is no name for a preset: Windows keeps it for a device. Choose another one", name=named
         )
-    return (preset_folder() if folder is None else folder) / f"{name}{SUFFIX}"
+    folder = preset_folder() if folder is None else folder
+    check_path(folder)
+    return folder / f"{named}{SUFFIX}"
 
 
 def read_preset(path: Path) -> dict[str, Any]:
     """Read and check a file (IKError: it cannot be read, is no preset, or has a value of no use)."""
+    check_path(path)
     broken, own = (
         Message("preset {path!r} is broken:", path=path.name),
         Message("preset {path!r} is not read:", path=path.name),
@@ -168,6 +181,7 @@ def read_preset(path: Path) -> dict[str, Any]:
 
 def write_preset(path: Path, data: Mapping[str, Any]) -> None:
     """Write a preset, so that the file is either whole or as it was (IKError: it cannot be written)."""
+    check_path(path)
     own = Message("preset {path!r} is not written:", path=path.name)
     for what in LISTS:
         _check_count(what, data[what], own)

@@ -229,9 +229,10 @@ def add_choice(armature_object: Object, index: int, target: Object | None = None
 def remove_choice(armature_object: Object, index: int, number: int) -> None:
     """Remove one of several targets from an effector, 0 is the first; the object stays in the scene."""
     entry, label = entry_at(armature_object, index)
-    if not 0 <= number <= len(entry.others) or not len(entry.others):
+    there = isinstance(number, Integral) and 0 <= number <= len(entry.others)
+    if not there or not len(entry.others):
         raise IKError(
-            "{label} has {count} targets: there is none at {number} to be taken away",
+            "{label} has {count} targets: there is none at {number!r} to be taken away",
             label=label,
             count=1 + len(entry.others),
             number=number,

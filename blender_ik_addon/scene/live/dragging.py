@@ -38,7 +38,7 @@ from ...core.messages import Message
 from ...core.model.kinematics import forward_kinematics
 from ...core.solve.follower import Followed, Follower
 from ...core.tasks.frames import ReachCarried
-from ..armature.armature import Armature, check_armature, read_armature, world_from_armature
+from ..armature.armature import Armature, check_armature, read_armature, updated, world_from_armature
 from ..armature.poses import evaluated_matrices, note_posed, read_pose, write_pose
 from ..armature.restoring import PoseSnapshot, block_with_uid
 from ..effectors.feet import unrolled
@@ -93,8 +93,7 @@ class Drag:
             IKError: There is no such bone, it cannot move, or something cannot be posed.
         """
         check_armature(armature_object)
-        depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
-        depsgraph.update()
+        depsgraph = updated(depsgraph)
         self._uid, self.bone = armature_object.session_uid, bone
         self._point = np.array(point, dtype=np.float64)
         self._armature, effectors = _read(armature_object, depsgraph)

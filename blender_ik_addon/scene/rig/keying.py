@@ -28,7 +28,7 @@ from ..animation.fcurves import (
     rotation_channel,
 )
 from ..animation.own_keys import note_own_keys
-from ..armature.armature import Armature, pose_bones_named
+from ..armature.armature import Armature, pose_bones_named, updated
 from ..armature.restoring import animation_restored_on_error
 from ..armature.rotation_modes import rotation_of, rotations_in
 from .rig import Rig
@@ -64,8 +64,7 @@ class KeyReport:
 
 def key_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> KeyReport:
     """Key the bones that a solve may move, as they are, on the present frame."""
-    depsgraph = depsgraph or bpy.context.evaluated_depsgraph_get()
-    depsgraph.update()
+    depsgraph = updated(depsgraph)
     rig = Rig.read(armature_object, depsgraph)
     problem = rig.plan(rig.read_frame(armature_object, depsgraph)).problem
     names = [rig.armature.skeleton.names[joint] for joint in problem.moving_joints]
