@@ -106,6 +106,27 @@ def test_a_strip_over_a_recording_plays_what_was_solved_and_can_be_muted(arm: An
     np.testing.assert_allclose(played(arm, SHOT), now, atol=1e-5)
 
 
+@pytest.mark.parametrize("ease", [0, 2])
+@pytest.mark.parametrize("to", [*BLENDS, 'ACTION'])
+def test_a_bone_that_a_constraint_scaled_is_scaled_by_its_keys_when_that_is_cleared(
+    arm: Any, to: str, ease: int
+):
+    """With Combine scales are multiplied with those below, here by keys of the bone itself."""
+    bone, other = arm.pose.bones["bone.001"], builders.empty("other")
+    for frame in (1, 12):
+        bone.scale = (0.7 + 0.02 * frame,) * 3
+        bone.keyframe_insert("scale", frame=frame)
+        other.scale = (1.2 + 0.03 * frame,) * 3
+        other.keyframe_insert("scale", frame=frame)
+    bone.constraints.new('COPY_SCALE').target = other
+    place = {"to": 'ACTION', "replace": True} if to == 'ACTION' else {"to": 'STRIP', "blend": to}
+    report = posing.bake(arm, FRAMES, clear_constraints=True, ease_out=ease, **place)
+    assert report.reached and not len(bone.constraints)
+    for frame in FRAMES[: len(FRAMES) - ease]:
+        bpy.context.scene.frame_set(frame)
+        np.testing.assert_allclose(bone.matrix.to_scale(), other.scale, atol=1e-4)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_where_keys_go_is_said_in_each_way(arm: Any, way: str):
     bake_by(way, arm, FRAMES, to='STRIP', name="Fix", blend='ADD', ease_in=2, ease_out=1)

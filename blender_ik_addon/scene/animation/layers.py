@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NLA strips over what else plays: made, inverted, and taken away again.
 
-What plays is `below ⊕ strip`. With the blend *Add* ⊕ is a sum in each channel; with *Combine* quaternions are
-multiplied, `below · strip`, and all other channels are added to. So the strip that makes `wanted` play has
-`wanted − below`, or `below⁻¹ · wanted`. What plays below is read with a strip that changes nothing: whatever
-the NLA does with other strips, influences and channels without keys, is in it then. With the blend *Replace*
-no strip changes nothing, and none needs to: it has what is wanted.
+What plays is `below ⊕ strip`. With the blend *Add* ⊕ is a sum in each channel; with *Combine* quaternions and
+scales are multiplied, `below · strip`, and all other channels are added to. So the strip that makes `wanted`
+play has `wanted − below`, or `below⁻¹ · wanted`. What plays below is read with a strip that changes nothing:
+whatever the NLA does with other strips, influences and channels without keys, is in it then. With the blend
+*Replace* no strip changes nothing, and none needs to: it has what is wanted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +22,7 @@ from .fcurves import Channel, ChannelKeys, nla_strip, nla_strips, other_players,
 from .own_keys import has_own_keys
 
 QUATERNION: Final = "rotation_quaternion"
+SCALE: Final = ".scale"
 
 SHORTEST: Final = 0.1
 """Length of a strip over one frame [frames]; Blender shortens none below that."""
@@ -248,8 +249,9 @@ def bring_to_rest(obj: Any, channels: Iterable[Channel]) -> None:
 
 
 def _identity(path: str, index: int, blend: str) -> float:
-    """The value of a channel of a bone's place or rotation with which a strip changes nothing."""
-    return 1.0 if blend == 'COMBINE' and path.endswith(QUATERNION) and index == 0 else 0.0
+    """The value of a channel of a bone with which a strip changes nothing."""
+    multiplied = (path.endswith(QUATERNION) and index == 0) or path.endswith(SCALE)
+    return 1.0 if blend == 'COMBINE' and multiplied else 0.0
 
 
 def with_whole_quaternions(channels: Iterable[Channel]) -> list[Channel]:
@@ -280,7 +282,11 @@ def inverted(
         if blend == 'COMBINE' and own.data_path.endswith(QUATERNION):
             quaternions.setdefault(own.data_path, []).append(own)
             continue
-        found.append(replace(own, values=own.values - below[own.channel]))
+        was = below[own.channel]
+        if blend == 'COMBINE' and own.data_path.endswith(SCALE):  # what is scaled to nothing stays so
+            found.append(replace(own, values=own.values / np.where(was == 0.0, 1.0, was)))
+        else:
+            found.append(replace(own, values=own.values - was))
     for path, parts in quaternions.items():
         was = np.stack([below[path, part] for part in range(4)], axis=1)  # (F, 4)
         wanted = was.copy()

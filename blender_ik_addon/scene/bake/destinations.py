@@ -78,11 +78,13 @@ class Destination:
         self._begun: ActionSnapshot | None = None
         self._hidden: set[Channel] = set()
         """Channels of a strip that do not play while what is there without them is read."""
-        self._present: Mapping[Channel, FloatArray] | None = None
-        """What is there already where frames are eased, by channel, (F,); None before the first keys."""
-        self._base: Mapping[Channel, FloatArray] = {}
+        self._read_channels: set[Channel] = set()
+        """Of which it is known what is there: all that have got keys."""
+        self._present: dict[Channel, FloatArray] = {}
+        """What is there already where frames are eased, by channel, (F,)."""
+        self._base: dict[Channel, FloatArray] = {}
         """What plays below a strip that is added, by channel, (F,)."""
-        self.below: Mapping[Channel, FloatArray] = {}
+        self.below: dict[Channel, FloatArray] = {}
         """The same at the frames and between, (2 F - 1,), for the fewest keys."""
         self._replaced = 0
         if self.strip:
@@ -194,9 +196,9 @@ class Destination:
         curves = [own for own in keys if own.curve is not None]
         keys = [own for own in keys if own.curve is None]
         blend = self._options.blend if self.strip else 'REPLACE'
-        if self._present is None:
-            self._read(armature_object, [own.channel for own in keys])
-            assert self._present is not None
+        # Bones whose constraints are cleared get keys after the others.
+        if new := [own.channel for own in keys if own.channel not in self._read_channels]:
+            self._read(armature_object, new)
         if len(self.eased):
             keys = _eased(keys, self._present, self._weights)
         keys = inverted(keys, self._base, blend)
@@ -212,28 +214,29 @@ class Destination:
         return replace(written, keys_replaced=self._replaced) if self.strip else written
 
     def _read(self, armature_object: Object, channels: Sequence[Channel]) -> None:
-        """Read what is there already in the own frames, before the first keys, and what is below a strip."""
-        every, self._present = with_whole_quaternions(channels), {}
+        """Read what is there in the own frames before channels get their first keys, and what is below."""
+        every = with_whole_quaternions(channels)
+        self._read_channels.update(every)
         frames = np.array(self._frames, dtype=np.float64)
         if not self.strip:
             if len(self.eased):
                 sampled = sample_channels(armature_object, every, self._times)
-                self._present = dict(zip(every, sampled.T, strict=True))
+                self._present.update(zip(every, sampled.T, strict=True))
             return
         curves = own_curves(armature_object, self.strip)
         keys = key_frames(*(curves[own] for own in channels if own in curves))
-        self._replaced = int(np.count_nonzero(within(keys, *self.span)))
+        self._replaced += int(np.count_nonzero(within(keys, *self.span)))
         if len(self.eased):
-            self._present = _played(armature_object, every, frames)
+            self._present.update(_played(armature_object, every, frames))
         self.hide(armature_object, ())
         if self._options.blend == 'REPLACE':
             return
         write_identity(armature_object, self.strip, every, self.span)
         if self._options.fewest:
-            self.below = _played(armature_object, every, halves(frames))
-            self._base = {channel: values[::2] for channel, values in self.below.items()}
+            self.below.update(_played(armature_object, every, halves(frames)))
+            self._base.update((channel, self.below[channel][::2]) for channel in every)
         else:
-            self._base = _played(armature_object, every, frames)
+            self._base.update(_played(armature_object, every, frames))
 
     def note_keys(self, armature_object: Object, written: Iterable[Channel]) -> str:
         """Note that keys are Poise's own; returns the name of their action in the end."""
