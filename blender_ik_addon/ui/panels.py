@@ -171,7 +171,7 @@ def draw_report(layout: UILayout, context: Context, text: str, icon: Icon, lines
 
 
 def said_of(settings: POISE_PG_armature, effector: POISE_PG_effector) -> str:
-    """What is known of an effector after the last solve: by how much it is missed, and why."""
+    """What is known of an effector: what it lacks, or after the last solve by how much it is missed, and why."""
     errors, owner = errors_of(settings, effector), cast(Object, effector.id_data)
     if errors:
         far = any(missed for _, missed in errors) or effector.kind == 'STAY'
@@ -181,6 +181,10 @@ def said_of(settings: POISE_PG_armature, effector: POISE_PG_effector) -> str:
             off = Message("{amounts} off", amounts=Joined(", ", amounts))
     elif (state := present_state(owner, effector)) in {'FOLLOW', 'OFF'}:
         off = translated(Message(STATES[state][1])).lower()
+    elif lacks_bone(effector):
+        off = Message("no bone (renamed?): choose one")
+    elif lacks_target(effector):
+        off = Message("no target (deleted?): press Make Targets, or choose one")
     else:
         off = Message("not solved yet")
     return Joined(": ", [part for part in (effector.name, off, effector.why if errors else "") if part])

@@ -132,6 +132,25 @@ def test_what_is_said_of_an_effector_is_by_how_much_it_misses_and_its_present_st
     assert str(panels.said_of(armature.poise, entries["hips"])) == "hips: not solved yet"
 
 
+def test_of_an_effector_without_target_or_bone_it_is_said_what_it_lacks_and_what_to_do():
+    armature: Any = builders.humanoid()
+    posing.setup_character(armature)
+    hand = armature.poise.effectors["hand.L"]
+    posing.solve_pose(armature)
+    for delete in (builders.take_out_of_scenes, bpy.data.objects.remove):
+        delete(hand.target)
+        bpy.context.view_layer.update()
+        said = str(panels.said_of(armature.poise, hand))
+        assert said == "hand.L: no target (deleted?): press Make Targets, or choose one"
+    hand.state = 'OFF'
+    assert str(panels.said_of(armature.poise, hand)) == "hand.L: off"
+    hand.state = 'REACH'
+    bpy.ops.poise.make_targets()
+    assert "no target" not in str(panels.said_of(armature.poise, hand))
+    armature.data.bones["hand.L"].name = "paw.L"
+    assert str(panels.said_of(armature.poise, hand)) == "hand.L: no bone (renamed?): choose one"
+
+
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_lines_fit_the_sidebar(scale: float):
     # As counted in a window: what is longer ends in dots there.

@@ -1129,6 +1129,8 @@ TEXTS: Final[Mapping[str, str]] = {
     "not keyed, their F-curves or groups are locked": "ohne Schlüsselbilder, ihre F-Kurven oder Gruppen sind gesperrt",
     "not keyed: {error}": "keine Schlüsselbilder gesetzt: {error}",
     "not measured where its influence is below 1: {blended}": "nicht gemessen, wo der Einfluss unter 1 ist: {blended}",
+    "no bone (renamed?): choose one": "kein Knochen (umbenannt?): einen wählen",
+    "no target (deleted?): press Make Targets, or choose one": "kein Ziel (gelöscht?): Ziele anlegen drücken, oder eines wählen",
     "not solved yet": "noch nicht gelöst",
     "not solved, because {who} decides: {decided} (where it moves with the rest, each solve is repeated until it rests; mute what decides to have it solved)": "nicht gelöst, weil anderes bestimmt ({who}): {decided} (wo es sich mit dem Rest bewegt, wird jedes Lösen wiederholt, bis es ruht; das Bestimmende stummschalten, damit es gelöst wird)",
     "not turned, because locks hold some of four components that only change together (lock all of them, or use an Euler mode): {held}": "nicht gedreht, weil Sperren einige von vier Komponenten halten, die sich nur zusammen ändern (alle sperren, oder einen Euler-Modus verwenden): {held}",
