@@ -171,7 +171,7 @@ def draw_report(layout: UILayout, context: Context, text: str, icon: Icon, lines
 
 
 def said_of(settings: POISE_PG_armature, effector: POISE_PG_effector) -> str:
-    """What is known of an effector: what it lacks, or after the last solve by how much it is missed, and why."""
+    """What an effector lacks, or by how much it was missed in the last solve, and why."""
     errors, owner = errors_of(settings, effector), cast(Object, effector.id_data)
     if errors:
         far = any(missed for _, missed in errors) or effector.kind == 'STAY'

@@ -543,6 +543,49 @@ def test_pinned_hips_do_not_give_way():
     assert np.linalg.norm(place(armature, "hips") - was) < HALF_MILLIMETRE
 
 
+@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("kind", ['BOTH', 'ORIENTATION'])
+def test_of_a_bone_that_followed_a_drag_asks_for_its_place_and_only_if_it_keeps_that_for_its_orientation(
+    keeps: bool, kind: str
+):
+    armature = figure()
+    posing.setup_character(armature, limits=False)
+    hips = armature.poise.effectors["hips"]
+    hips.kind = kind
+    drag = Drag(armature, "hips")
+    drag.keep_orientation(keeps)
+    pull(drag, (0.0, 0.0, -0.15), 4)
+    drag.confirm()
+    assert (hips.state, hips.kind) == ('REACH', 'BOTH' if keeps else 'POSITION')
+    target = target_of(armature, "hips")
+    np.testing.assert_allclose(target.matrix_world.translation, place(armature, "hips"), atol=2e-5)
+    assert posing.solve_pose(armature).reached
+
+
+def test_hips_that_followed_do_not_keep_the_tilt_of_a_crouch_into_which_they_were_dragged():
+    armature = builders.basic_human_metarig()
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode='POSE')
+    posing.setup_character(armature)
+
+    def tilt() -> float:
+        bpy.context.view_layer.update()
+        along = (
+            armature.pose.bones["spine"].matrix.to_3x3()
+            @ armature.data.bones["spine"].matrix_local.to_3x3().inverted()
+        )
+        return float(np.degrees(along.to_quaternion().angle))
+
+    for way in (-0.4, 0.4):
+        drag = Drag(armature, "spine")
+        pull(drag, (0.0, -0.125 * way, way), 8)
+        drag.confirm()
+        posing.solve_pose(armature)
+        if way < 0.0:
+            assert tilt() > 20.0
+    assert tilt() < 5.0
+
+
 @pytest.mark.parametrize("at_once", [False, True])
 def test_what_hangs_on_dragged_hips_goes_with_them(at_once: bool):
     armature = character()

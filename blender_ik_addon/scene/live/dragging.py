@@ -334,8 +334,8 @@ class Drag:
             if effector.state == 'PIN':
                 held = unrolled(entry, self._matrices[index(self.bone)])
                 entry.pin_matrix = tuple(held.ravel().tolist())
-            elif effector.follows:  # who drags a bone wants it there
-                entry.state = 'REACH'
+            elif effector.follows:  # who drags a bone wants it there, and turned so where it is to keep that
+                entry.state, entry.kind = 'REACH', 'BOTH' if self.keeps_orientation else 'POSITION'
 
         def has_moved(bone: str) -> bool:
             """Whether it is elsewhere by more than a solve leaves."""
@@ -348,7 +348,8 @@ class Drag:
         hanging = [by_index[i] for i, carrier in self._carriers.items() if carrier in brought]
         for effector in (*brought, *hanging):
             matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
-            yield from bring_target(armature_object, effector, matrix)
+            whole = replace(effector, kind='BOTH') if effector.follows else effector  # its kind is new
+            yield from bring_target(armature_object, whole, matrix)
         for effector in self._effectors:
             if effector not in brought and (effector.follows or effector in self._own):
                 matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
