@@ -249,6 +249,31 @@ def test_a_bone_that_cannot_move_is_refused_with_the_reason():
         bpy.ops.poise.drag(bone="bone.001")
 
 
+def test_where_no_bone_may_change_its_location_that_is_the_reason_and_not_the_reach():
+    armature: Any = builders.basic_human_rig()
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode='POSE')
+
+    def told(point: float = 0.0) -> str:
+        drag = Drag(armature, "torso", point=(0.0, point, 0.0))
+        pull(drag, (0.0, -0.3, -0.1), 2)
+        message = str(drag.settle().message)
+        drag.cancel()
+        bpy.context.view_layer.update()
+        return message
+
+    cause = "no bone of its chain may change its location: "
+    for point in (0.0, 0.05):  # at its head nothing moves it, further out it turns
+        assert f"{cause}press Set Up Character" in told(point)
+    posing.setup_character(armature)
+    assert told() == ""
+    armature.poise.move_root = False
+    assert f"{cause}switch Move Root on" in told()
+    armature.poise.move_root = True
+    armature.poise.joints["torso"].may_move = False
+    assert f"{cause}drag another bone, or switch May Move on" in told()
+
+
 # Keys and undo
 
 

@@ -19,6 +19,7 @@ from ..armature.armature import Armature
 from ..armature.restoring import block_with_uid
 from ..armature.role_table import read_character
 from ..kinds.frame_data import orientations
+from ..properties.settings import settings_of
 from ..rig.reports import SETTLING, with_own_levels
 from ..rig.rig import what_holds
 
@@ -139,6 +140,23 @@ def movable_for(armature: Armature, bone: str, depth: int) -> Skeleton:
     return skeleton
 
 
+def why_in_place(armature_object: Object, skeleton: Skeleton, bone: str, depth: int) -> str:
+    """Say that a bone can only turn, and what to do, where nothing of its chain may leave its place.
+
+    `depth` as for `movable_for`: a chain that is short on purpose is none.
+    """
+    settings = settings_of(armature_object)
+    if depth or skeleton.free[skeleton.ancestors(skeleton.index(bone)), :3].any():
+        return ""
+    cause = Message("no bone of its chain may change its location")
+    remedy = Message("press Set Up Character, or switch May Move on for one of them (Limits)")
+    if not settings.move_root:
+        remedy = Message("switch Move Root on (Advanced, Solver)")
+    elif any(entry.part for entry in settings.effectors):
+        remedy = Message("drag another bone, or switch May Move on for one of them (Limits)")
+    return Joined(": ", (cause, remedy))
+
+
 # Reports
 
 
@@ -211,6 +229,7 @@ def drag_report(
     within: tuple[float, float],
     *,
     settling: bool,
+    in_place: str = "",
 ) -> DragReport:
     """Errors of tasks as those of their owners, in the world.
 
@@ -220,6 +239,7 @@ def drag_report(
         scale: Length in the world by that in armature space [1].
         within: Tolerances [m] in the world, and [rad].
         settling: Whether the mouse rests.
+        in_place: As by `why_in_place`: said where something is out of reach of the dragged bone.
     """
     rows: dict[tuple[str, bool], list[TaskError]] = {}
     for owner, error in zip(owners, followed.errors, strict=True):
@@ -234,8 +254,10 @@ def drag_report(
             for angular in (False, True)
         )
         reached = all(error.reached for error in own)
-        reasons = (with_own_levels(error.why).why(scale) for error in own if error.why is not None)
-        why = "" if reached else next(reasons, "")
+        explained = [error.why for error in own if error.why is not None and not reached]
+        why = with_own_levels(explained[0]).why(scale) if explained else ""
+        if not errors and any(each.beyond or not each.movable for each in explained):
+            why = in_place or why
         errors.append(DragError(name, position, rotation, reached, firm, why))
     return DragReport(
         dragged=errors[0],

@@ -61,6 +61,7 @@ from .drag_anchors import (
     first_anchors,
     limbs_and_hips,
     movable_for,
+    why_in_place,
 )
 from .tracking import Tracked
 
@@ -106,7 +107,9 @@ class Drag:
         self._before = PoseSnapshot.take(armature_object)
         self._own = [e for e in self._effectors if e.bone == bone and e.goal.pinnable]
         depths = [effector.chain_depth for effector in self._own]
-        self._skeleton = movable_for(self._armature, bone, 0 if 0 in depths else max(depths, default=0))
+        depth = 0 if 0 in depths else max(depths, default=0)
+        self._skeleton = movable_for(self._armature, bone, depth)
+        self._in_place = why_in_place(armature_object, self._skeleton, bone, depth)
         self.priority = min((effector.priority for effector in self._own), default=DRAG_PRIORITY)
         """Level of the dragged bone; 0 is the highest."""
         self.keeps_orientation = False
@@ -214,7 +217,9 @@ class Drag:
         self._written, settings = found.pose, settings_of(armature_object)
         within = settings.tolerance_position, settings.tolerance_rotation
         owners = [owner for _task, owner in owned]
-        self.report = drag_report(found, owners, self._scale, within, settling=self.rests)
+        self.report = drag_report(
+            found, owners, self._scale, within, settling=self.rests, in_place=self._in_place
+        )
         return self.report
 
     def _update(self, tasks: tuple[Task, ...]) -> Followed:
