@@ -703,6 +703,28 @@ def test_rendering_does_not_solve(solves: Counts, tmp_path: Path, armature: Any)
     assert len(solves) == 1 and miss(armature) < HALF_MILLIMETRE
 
 
+def test_a_target_that_comes_along_with_its_bone_is_no_change_to_be_solved_for(solves: Counts):
+    armature: Any = builders.humanoid()
+    posing.setup_character(armature)
+    posing.switch_live(armature, True)
+    update()
+    head = next(entry for entry in armature.poise.effectors if entry.part == "head")
+    hips = next(entry for entry in armature.poise.effectors if entry.part == "hips")
+    before = list(head.target.matrix_world.translation)
+    hips.target.location.z -= 0.2
+    update()
+    assert np.linalg.norm(np.array(head.target.matrix_world.translation) - before) > 0.05
+    solves.clear()
+    for block in (armature, head.target, hips.target):
+        update_with(block)
+    head.target.location.y -= 0.5
+    update()
+    assert solves == []
+    head.target.rotation_euler.z += 0.3
+    update()
+    assert len(solves) == 1
+
+
 # Undo, files, the add-on itself
 
 

@@ -131,6 +131,36 @@ def test_a_hand_that_is_pulled_to_the_floor_makes_the_body_crouch(way: str, tool
         assert np.linalg.norm(place(armature, f"foot.{side}") - foot) < HALF_MILLIMETRE
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_target_whose_orientation_alone_counts_comes_along_with_its_bone_until_somebody_moves_it(
+    way: str, tool: list[bool], armature: Any
+):
+    head, hand = effector(armature, "head"), place(armature, "hand.L")
+    assert (head.kind, head.state) == ('ORIENTATION', 'REACH')
+    bone, turned = head.bone, list(head.target.rotation_euler)
+
+    def gap() -> float:
+        bpy.context.view_layer.update()
+        return float(np.linalg.norm(np.array(head.target.matrix_world.translation) - place(armature, bone)))
+
+    stood = place(armature, bone)
+    WAYS[way](armature, hand * (1.0, 1.0, 0.0) + (0.05, -0.1, FLOOR), tool)
+    assert np.linalg.norm(place(armature, bone) - stood) > 0.3
+    assert gap() < HALF_MILLIMETRE
+    assert list(head.target.rotation_euler) == turned
+    head.target.location.y -= 0.5
+    there = list(head.target.location)
+    WAYS[way](armature, hand, tool)
+    assert list(head.target.location) == there
+    head.target.location.y += 0.5 - gap()
+    hips = effector(armature, "hips")
+    hips.target = head.target  # what another effector goes to is not moved either
+    head.placed = np.array(head.target.matrix_basis).ravel().tolist()
+    there = list(head.target.location)
+    WAYS[way](armature, hand + np.array((0.0, 0.0, 0.1)), tool)
+    assert list(head.target.location) == there
+
+
 def test_a_far_reach_has_one_body_in_all_ways_and_solved_again_it_stays(tool: list[bool]):
     """The first minimum that a solve comes to has straight legs, a lower one bent ones."""
     bodies: dict[str, np.ndarray] = {}

@@ -199,6 +199,8 @@ def make_target(armature_object: Object, index: int) -> Object:
         elif not lacks_target(entry):
             entry.others.add()
         made = _fill_targets(armature_object, entry)
+    if kind.turns_only:
+        note_place(entry)  # it comes along with the bone
     return made
 
 

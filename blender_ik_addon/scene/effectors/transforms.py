@@ -28,9 +28,9 @@ from ..animation.fcurves import is_moved
 from ..armature.armature import check_armature
 from ..armature.rotation_modes import rotation_of, set_rotation
 from ..kinds.frame_data import NO_SCALE, orientations, orthogonal, points_of
-from ..kinds.kinds import Effector, asked_of
+from ..kinds.kinds import KINDS, Effector, asked_of
 from ..properties.settings import armatures_in, settings_of
-from .effectors import all_targets, targets_of
+from .effectors import UNMOVED, all_targets, has_own_place, target_of, targets_of
 from .feet import unrolled
 
 
@@ -254,9 +254,30 @@ def place_target(armature_object: Object, entry: Any, world_from_bone: FloatArra
     target, kind = entry.target, asked_of(entry)
     if not target.is_editable:
         return
+    moves = kind.position or entry.state in {'PIN', 'FOLLOW'} or stands_at_bone(entry)
     world_from_bone = unrolled(entry, world_from_bone)
-    _bring(armature_object, target, world_from_bone, entry.point, kind.position, kind.orientation)
-    note_place(entry)
+    _bring(armature_object, target, world_from_bone, entry.point, moves, kind.orientation)
+    if moves:
+        note_place(entry)
+
+
+def bring_place(armature_object: Object, effector: Effector, world_from_bone: FloatArray) -> None:
+    """Bring a target whose orientation alone counts to its bone (4, 4) [m], and do not turn it."""
+    entry = settings_of(armature_object).effectors[effector.index]
+    if stands_at_bone(entry) and entry.target.is_editable and has_own_place(armature_object, entry):
+        _bring(armature_object, entry.target, world_from_bone, entry.point, moves=True, turns=False)
+        note_place(entry)
+
+
+def stands_at_bone(entry: Any) -> bool:
+    """Whether the orientation of the target of an entry counts alone, and nobody has moved it since Poise."""
+    kind, was = KINDS[entry.kind], np.array(entry.placed).reshape(4, 4)
+    if not kind.turns_only or not was[3, 3] or target_of(entry) is None:
+        return False
+    entries: Any = settings_of(entry.id_data).effectors
+    shared = sum(entry.target in all_targets(other) for other in entries) > 1
+    far = np.abs(np.array(entry.target.location) - was[:3, 3])
+    return not shared and bool((far <= UNMOVED * (1.0 + np.abs(was[:3, 3]))).all())
 
 
 def turn_target(armature_object: Object, target: Object, world_from_bone: FloatArray) -> None:

@@ -218,6 +218,16 @@ class Effector:
         return self.goal.orientation
 
     @property
+    def turns_only(self) -> bool:
+        """As of its kind."""
+        return self.goal.turns_only
+
+    @property
+    def comes_along(self) -> bool:
+        """Whether its target goes where the bone is."""
+        return self.follows or self.turns_only
+
+    @property
     def targets(self) -> tuple[str, ...]:
         """Names of all targets, for messages; an empty one where none is followed. Toes have their own."""
         return (self.target, *self.others, *[self.target] * bool(self.toe_bone))
@@ -279,6 +289,8 @@ class Goal(ABC):
     position: ClassVar[bool] = False
     orientation: ClassVar[bool] = False
     """Whether the bone's point goes to its target's place, the bone takes its target's orientation."""
+    turns_only: ClassVar[bool] = False
+    """Whether that orientation is all: the target may be anywhere, so it comes along with the bone."""
     pinnable: ClassVar[bool] = False
     """Whether it can hold a bone where it is."""
     supports: ClassVar[bool] = False
@@ -535,6 +547,7 @@ class Orientation(Both):
     choice_item = ("The bone turns the way one of the targets is turned", 1)
     more = ("chain_depth", "orientation_axes")
     placed = position = supports = False
+    turns_only = True
 
 
 class _Towards(Goal):

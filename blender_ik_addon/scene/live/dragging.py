@@ -42,7 +42,7 @@ from ..armature.armature import Armature, check_armature, read_armature, updated
 from ..armature.poses import evaluated_matrices, note_posed, read_pose, write_pose
 from ..armature.restoring import PoseSnapshot, block_with_uid
 from ..effectors.feet import unrolled
-from ..effectors.transforms import bring_target, carried_task, carriers, coming_along
+from ..effectors.transforms import bring_place, bring_target, carried_task, carriers, coming_along
 from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import Effector, Rank
 from ..properties.naming import pose_bone
@@ -356,9 +356,11 @@ class Drag:
             whole = replace(effector, kind='BOTH') if effector.follows else effector  # its kind is new
             yield from bring_target(armature_object, whole, matrix)
         for effector in self._effectors:
+            matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
             if effector not in brought and (effector.follows or effector in self._own):
-                matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
                 bring_handle(armature_object, effector, matrix)
+            elif effector.turns_only and not effector.follows:
+                bring_place(armature_object, effector, matrix)
 
 
 def _read(armature_object: Object, depsgraph: Depsgraph) -> tuple[Armature, dict[Effector, tuple[Task, ...]]]:

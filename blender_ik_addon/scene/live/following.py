@@ -40,6 +40,7 @@ from ..armature.restoring import ValuesSnapshot
 from ..effectors.effectors import has_own_place, read_effectors
 from ..effectors.transforms import place_target
 from ..kinds.frame_data import FrameData
+from ..kinds.kinds import KINDS
 from ..properties.settings import check_object, settings_of
 from ..rig.keying import auto_key, auto_keying
 from ..rig.noted import (
@@ -202,7 +203,8 @@ def bring_along(armature_object: Object) -> None:
 def _followers(armature_object: Object) -> Iterator[tuple[Object, tuple[float, ...]]]:
     """Give targets that follow, and where Poise has placed them, (16,)."""
     for entry in settings_of(armature_object).effectors:
-        if entry.state == 'FOLLOW' and entry.target is not None and entry.placed[15]:
+        comes_along = entry.state == 'FOLLOW' or KINDS[entry.kind].turns_only
+        if comes_along and entry.target is not None and entry.placed[15]:
             yield entry.target, tuple(entry.placed)
 
 
@@ -423,11 +425,11 @@ class _Update:
         ]
 
     def _end_solve(self) -> None:
-        """Note what follows, and bring its targets, to where bones are now."""
+        """Note what follows, and bring targets that come along to where bones are now."""
         rig, skeleton = self.rig, self.rig.armature.skeleton
         if self.left is not None:  # Blender evaluates it after this update
-            following = [skeleton.index(effector.bone) for effector in rig.effectors if effector.follows]
-            skeleton, pose = skeleton.above(following, self.left)
+            coming = [skeleton.index(effector.bone) for effector in rig.effectors if effector.comes_along]
+            skeleton, pose = skeleton.above(coming, self.left)
             bones = forward_kinematics(skeleton, pose).matrices
         else:
             posed = self.armature_object.evaluated_get(self.depsgraph)

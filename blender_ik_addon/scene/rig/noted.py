@@ -49,7 +49,8 @@ from ..effectors.effectors import (
 )
 from ..effectors.feet import unrolled
 from ..effectors.stance import around, carriers
-from ..effectors.transforms import note_place, place_target
+from ..effectors.transforms import bring_place, note_place, place_target
+from ..kinds.frame_data import orientations
 from ..kinds.kinds import Anchor, Effector
 from ..properties.settings import FURTHER_BONES, POISE_PG_joint, settings_of, solver_options
 
@@ -219,7 +220,10 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
             and effector.sole is None  # where it is rolled to hangs on floors as well
         ):
             target = entry.target
-            place = target.matrix_basis, target.matrix_parent_inverse, target.parent is None
+            basis = np.array(target.matrix_basis)
+            if effector.turns_only:
+                basis[:3, 3] = 0.0
+            place = basis, target.matrix_parent_inverse, target.parent is None
             own += (np.array(each, dtype=np.float64).tobytes() for each in place)
         else:
             others.append(effector)
@@ -390,17 +394,20 @@ def end_solve(
 ) -> bool:
     """Note what a solve has come to, and bring targets of what follows to their bones; whether any moved.
 
+    So are the places of those whose orientation alone counts: else they stay in the air behind the body.
+
     Args:
         depsgraph: As the targets were read; the pose may be newer.
         bones: armature_from_joint as posed, (n, 4, 4) [m].
     """
     note_held(armature_object, effectors)
     matrix, _ = world_from_armature(armature_object.evaluated_get(depsgraph))
-    following = [effector for effector in effectors if effector.follows]
-    for effector in following:
-        bring_handle(armature_object, effector, matrix @ bones[names.index(effector.bone)])
+    coming = [effector for effector in effectors if effector.comes_along]
+    for effector in coming:
+        bring = bring_handle if effector.follows else bring_place
+        bring(armature_object, effector, matrix @ bones[names.index(effector.bone)])
     note_carried(armature_object, effectors)
-    return bool(following)
+    return bool(coming)
 
 
 def note_carried(armature_object: Object, effectors: Sequence[Effector]) -> None:
