@@ -413,6 +413,13 @@ class POISE_drag_tool(WorkSpaceTool):
         layout.prop(tool.operator_properties("poise.drag"), "keep_orientation")
 
 
+def drag_tool(context: Context) -> Any:
+    """The tool, where it is the chosen one; else None."""
+    tools: Any = context.workspace.tools
+    tool = tools.from_space_view3d_mode(context.mode, create=False)
+    return tool if tool is not None and tool.idname == POISE_drag_tool.bl_idname else None
+
+
 CLASSES = (POISE_OT_drag,)
 
 _register_classes, _unregister_classes = bpy.utils.register_classes_factory(CLASSES)

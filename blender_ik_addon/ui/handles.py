@@ -8,6 +8,8 @@ would move bones: there the target is the active object for as long as the tool 
 
 Where the orientation of a target alone counts, as of a head's, dragging its handle turns it: moving it would
 do nothing.
+
+With the tool Drag with Body the body is dragged: a handle at its bone is the bone then.
 """
 
 import time
@@ -23,7 +25,8 @@ from ..core.errors import IKError
 from ..core.messages import Joined, Message
 from ..scene import posing
 from ..scene.effectors.effectors import label_of, present_state, target_of
-from ..scene.kinds.kinds import asked_of
+from ..scene.kinds.frame_data import points_of
+from ..scene.kinds.kinds import KINDS, asked_of
 from ..scene.matching.snapping import obstacle_of
 from ..scene.properties.settings import settings_of
 from ..scene.rig.noted import bring_handles
@@ -38,7 +41,8 @@ from .acting import (
     select_only,
     show_effector,
 )
-from .mouse import is_dragged, mouse_in
+from .drag import drag_tool
+from .mouse import View, is_dragged, mouse_in
 from .preferences import look
 
 TIMER_SECONDS: Final = 0.02
@@ -106,6 +110,17 @@ def _is_chosen(context: Context, entry: Any) -> bool:
     """Whether the target of an effector is selected."""
     target = target_of(entry)
     return target is not None and target.select_get(view_layer=context.view_layer)
+
+
+def _is_at_bone(context: Context, armature: Object, entry: Any, event: Event) -> bool:
+    """Whether what is under the mouse is the bone of an effector of a place or an orientation."""
+    if not KINDS[entry.kind].pinnable:
+        return False
+    posed: Any = armature.evaluated_get(context.evaluated_depsgraph_get())
+    world_from_bone = np.array(posed.matrix_world @ posed.pose.bones[entry.bone].matrix)
+    place = points_of(world_from_bone, entry.point)
+    seen = View.of(context.region, context.region_data).pixels(place[None])[0]
+    return bool(np.linalg.norm(seen - mouse_in(context.region, event)) <= _radius(context))
 
 
 def _goes_to_place(entry: Any) -> bool:
@@ -214,6 +229,8 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
 
     _index: int
     _timer: Any
+    _tool: Any
+    """Drag with Body, where that is chosen and the handle is at its bone; else None."""
     _moves: bool
     """Whether the tool that moves it was begun."""
     _again_until: float
@@ -231,7 +248,11 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
         if self._index < 0:
             return {'PASS_THROUGH'}
         armature = require_armature(context)
-        is_chosen = _is_chosen(context, settings_of(armature).effectors[self._index])
+        entry = settings_of(armature).effectors[self._index]
+        self._tool = drag_tool(context)
+        if self.action != 'PRESS' or not _is_at_bone(context, armature, entry, event):
+            self._tool = None
+        is_chosen = _is_chosen(context, entry)
         if self.action != 'PRESS' and context.mode == 'OBJECT' and is_chosen:
             return {'PASS_THROUGH'}  # Blender's own keys move what is selected
         try:
@@ -298,7 +319,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
         entries = settings_of(armature).effectors
         entry = entries[self._index]
         target = target_of(entry)
-        if target is None:
+        if target is None or self._tool is not None:
             return self._drag_bone(context, entry.bone, release_confirm)
         _show(context, target)
         if why := obstacle_of(armature, entry, moved=True, keyed=False):
@@ -328,13 +349,16 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
         return {'RUNNING_MODAL'}
 
     def _drag_bone(self, context: Context, bone: str, release_confirm: bool) -> set[str]:
-        """Drag the bone itself, where it has no target that could be moved."""
+        """Drag the bone itself, where it has no target that could be moved, or the tool is for that."""
         if context.mode != 'POSE':
             raise IKError(
                 "{bone} has no target to be moved: drag it in Pose Mode, or make targets", bone=bone
             )
         operators: Any = bpy.ops
-        operators.poise.drag('INVOKE_DEFAULT', bone=bone, release_confirm=release_confirm)
+        keeps = self._tool is not None and self._tool.operator_properties("poise.drag").keep_orientation
+        operators.poise.drag(
+            'INVOKE_DEFAULT', bone=bone, keep_orientation=keeps, release_confirm=release_confirm
+        )
         return {'FINISHED'}
 
     def _wait(self, context: Context, event: Event) -> set[str]:

@@ -3,7 +3,7 @@
 
 import unittest
 
-from .figure import HALF_MILLIMETRE, InWindow, distance
+from .figure import HALF_MILLIMETRE, SET_UP, InWindow, distance
 
 CONFIRMED = """
 Drag, confirmed = sys.modules[f"{MODULE}.scene.live.dragging"].Drag, []
@@ -108,6 +108,44 @@ class Drag(InWindow):
         self.let_go()
         self.assertLess(distance(self.value("place('foot.L')"), was), HALF_MILLIMETRE)
         self.assertTrue(self.value("figure().poise.effectors['foot.L'].pinned"))
+
+    def test_after_set_up_the_tool_drags_the_body_by_its_handles_too_and_their_targets_come_along(
+        self,
+    ) -> None:
+        self.run_in_blender(SET_UP + "figure().poise.live = True\nbpy.ops.ed.undo_push(message='Live')")
+        before = self.value("bits()")
+        for name in ("hand.L", "hips"):
+            x, y = self.value(f"pixel(place(figure().poise.effectors[{name!r}].bone))")
+            self.window.point((x + 60.0, y))
+            self.window.move((x, y))
+            self.window.settle(2)
+            self.window.press()
+            self.window.drag((x, y), (x - 15.0, y - 25.0))
+            self.window.settle()
+            self.assertEqual(self.value("running()"), ["POISE_OT_drag"])
+            self.let_go()
+            self.wait_while("underway()")
+            self.assertLess(self.value(f"away({name!r})"), HALF_MILLIMETRE)
+            self.assertLess(self.value("away('head')"), HALF_MILLIMETRE)
+            now = self.value(f"pixel(place(figure().poise.effectors[{name!r}].bone))")
+            self.assertLess(distance(now, [x - 15.0, y - 25.0]), 1.5)
+            self.window.key("ctrl+z")
+            self.wait_while("underway()")
+            self.assertEqual(self.value("bits()"), before)
+            self.assertLess(self.value("away('head')"), HALF_MILLIMETRE)
+        # A click chooses the handle, as with any other tool.
+        self.window.click(tuple(self.value("pixel(place('hand.R'))")))
+        shown = self.value("figure().poise.effectors[bpy.context.scene.poise_shown].name")
+        self.assertEqual(shown, "hand.R")
+        # A target that is not at its bone is a handle.
+        self.run_in_blender("figure().poise.live = False\ntarget('hand.R').location.x -= 0.5")
+        x, y = self.value("pixel(target('hand.R').matrix_world.translation)")
+        self.window.move((x, y))
+        self.window.settle(2)
+        self.window.press()
+        self.window.drag((x, y), (x - 15.0, y - 25.0))
+        self.assertIn("POISE_OT_move_handle", self.value("running()"))
+        self.let_go()
 
     def test_the_shortcut_drags_the_active_bone_until_a_click(self) -> None:
         self.run_in_blender("select_bones('hand.R')")

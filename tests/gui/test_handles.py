@@ -17,6 +17,11 @@ BESIDE = 60.0
 
 OBJECT_MODE = "with bpy.context.temp_override(**in_view):\n    bpy.ops.object.mode_set(mode='OBJECT')\n"
 
+SELECT = """
+with bpy.context.temp_override(**in_view):
+    bpy.ops.wm.tool_set_by_id(name="builtin.select_box", space_type='VIEW_3D')
+"""
+
 TWO = """
 other = figure().copy()
 bpy.context.scene.collection.objects.link(other)
@@ -58,11 +63,13 @@ def handle_at(place):
 
 
 class Handles(InWindow):
-    """The figure is set up and live; handles are seen where bones and targets are."""
+    """The figure is set up and live; handles are seen where bones and targets are. No tool drags bones."""
 
     def setUp(self) -> None:
         super().setUp()
-        self.run_in_blender(SET_UP + "figure().poise.live = True\nbpy.ops.ed.undo_push(message='Live')")
+        self.run_in_blender(
+            SELECT + SET_UP + "figure().poise.live = True\nbpy.ops.ed.undo_push(message='Live')"
+        )
 
     def handle(self, name: str) -> tuple[float, float]:
         """The pixel at which the handle of an effector is drawn."""
