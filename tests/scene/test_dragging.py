@@ -274,6 +274,75 @@ def test_where_no_bone_may_change_its_location_that_is_the_reason_and_not_the_re
     assert f"{cause}drag another bone, or switch May Move on" in told()
 
 
+def human(generated: bool) -> Any:
+    """Rigify's human, with fingers, set up, in pose mode."""
+    builders.enable_rigify()
+    bpy.ops.object.armature_human_metarig_add()
+    armature: Any = bpy.context.active_object
+    if generated:
+        bpy.ops.pose.rigify_generate()
+        armature = bpy.data.objects["rig"]
+        bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode='POSE')
+    posing.setup_character(armature)
+    return armature
+
+
+@pytest.mark.parametrize(
+    ("generated", "bones"),
+    [
+        (False, ("palm.01.L", "f_index.01.L", "thumb.03.L")),
+        (True, ("palm.L", "f_index.03.L", "thumb.01_master.L", "hand_tweak.L", "DEF-hand.L")),
+    ],
+)
+def test_a_bone_of_a_hand_that_is_dragged_takes_the_hand_and_its_target_along(
+    generated: bool, bones: tuple[str, ...]
+):
+    armature = human(generated)
+    hand = armature.poise.effectors["hand.L"]
+    for bone in bones:
+        drag = Drag(armature, bone)
+        start, way = place(armature, bone), np.array((0.0, -0.25, 0.05))
+        drag.move(drag.place + way)
+        drag.settle()
+        assert drag.report.dragged.reached
+        # Blender's constraints are as exact as that.
+        np.testing.assert_allclose(place(armature, bone), start + way, atol=2e-3)
+        drag.confirm()
+        away = np.array(hand.target.matrix_world.translation) - place(armature, hand.bone)
+        assert np.linalg.norm(away) < HALF_MILLIMETRE
+        assert posing.solve_pose(armature).reached
+        back = Drag(armature, bone)
+        back.move(back.place - way)
+        back.confirm()
+
+
+def test_a_hand_that_is_pinned_does_not_come_along_with_its_fingers():
+    armature = human(generated=False)
+    posing.pin(armature, armature.poise.effectors.find("hand.L"))
+    was = place(armature, "hand.L")
+    drag = Drag(armature, "palm.01.L")
+    pull(drag, (0.0, -0.25, 0.05), 2)
+    assert "takes precedence: hand.L" in drag.settle().message
+    assert np.linalg.norm(place(armature, "hand.L") - was) < HALF_MILLIMETRE
+
+
+def test_controls_that_move_by_themselves_are_dragged_themselves():
+    armature = human(generated=True)
+    for bone in (
+        "hand_fk.L",
+        "upper_arm_fk.L",
+        "shoulder.L",
+        "head",
+        "chest",
+        "torso",
+        "foot_fk.L",
+        "hand_ik.L",
+    ):
+        assert Drag(armature, bone).bone == bone
+    assert Drag(armature, "forearm_tweak.L").bone == "forearm_fk.L"
+
+
 # Keys and undo
 
 

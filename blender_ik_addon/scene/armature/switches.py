@@ -22,7 +22,7 @@ can.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import bpy
 import numpy as np
@@ -309,6 +309,29 @@ def control_of(armature_object: Object, armature: Armature, joint: int) -> int |
             seen.add(leader)
             found.append(leader)
     return None
+
+
+def leader_of(armature_object: Object, armature: Armature, joint: int) -> int:
+    """Return the joint of the control by which a joint is carried that hangs on what the rig decides.
+
+    A control begins where what it carries begins at rest, or what is above that, as the hand of a finger. The
+    joint itself where there is none, or where the control would move it by no more than its own turning.
+    """
+    skeleton, data = armature.skeleton, cast(Any, armature_object.data)
+    heads, chain = read_all(data.bones, "head_local", 3), skeleton.ancestors(joint)
+    for above in chain:
+        bone = data.bones[skeleton.names[above]]
+        if bone.name not in armature.driven:
+            continue
+        near = np.abs(heads - bone.head_local).max(axis=1) <= SAME_HEAD * bone.length
+        together = frozenset(data.bones[row].name for row in np.flatnonzero(near).tolist())
+        for control in sorted(together - armature.driven - {skeleton.names[joint]}):
+            if Carried(control, (bone.name,), together).follows(armature_object):
+                found = skeleton.index(control)
+                others = [own for own in skeleton.ancestors(found) if own not in chain]
+                if skeleton.names[joint] in together or skeleton.free[others].any(axis=1).sum() > 1:
+                    return leader_of(armature_object, armature, found)
+    return joint
 
 
 def pole_of(armature_object: Object, armature: Armature, joints: Iterable[int]) -> int | None:

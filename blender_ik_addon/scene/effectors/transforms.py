@@ -175,17 +175,18 @@ def attach_targets(armature_object: Object) -> AttachReport:
 
 
 def coming_along(
-    armature_object: Object, effectors: Sequence[Effector], dragged: str, hips: Collection[str]
+    armature_object: Object, effectors: Sequence[Effector], dragged: str, giving_way: Collection[str]
 ) -> tuple[Effector, ...]:
     """Return the effectors whose targets are brought to their bones, those on which others hang first.
 
-    These are the dragged bone's own, and those of hips that reach for their target; both by their names.
+    These are the dragged bone's own, and those of bones that give way to it and reach for their target; both
+    by their names.
     """
     found = {
         effector: target
         for effector in effectors
         if effector.goal.pinnable
-        and (effector.bone == dragged or (effector.bone in hips and effector.state == 'REACH'))
+        and (effector.bone == dragged or (effector.bone in giving_way and effector.state == 'REACH'))
         and (target := movable_target(armature_object, effector)) is not None
     }
     return tuple(sorted(found, key=lambda effector: depth(found[effector])))

@@ -41,6 +41,7 @@ from ...core.tasks.frames import ReachCarried
 from ..armature.armature import Armature, check_armature, read_armature, updated, world_from_armature
 from ..armature.poses import evaluated_matrices, note_posed, read_pose, write_pose
 from ..armature.restoring import PoseSnapshot, block_with_uid
+from ..armature.switches import leader_of
 from ..effectors.feet import unrolled
 from ..effectors.transforms import bring_place, bring_target, carried_task, carriers, coming_along
 from ..kinds.frame_data import orientations, points_of
@@ -95,15 +96,19 @@ class Drag:
         """
         check_armature(armature_object)
         depsgraph = updated(depsgraph)
-        self._uid, self.bone = armature_object.session_uid, bone
-        self._point = np.array(point, dtype=np.float64)
+        self._uid = armature_object.session_uid
         self._armature, effectors = _read(armature_object, depsgraph)
         self._effectors = tuple(effectors)
-        joint = self._armature.skeleton.index(pose_bone(armature_object, bone).name)
+        grabbed = self._armature.skeleton.index(pose_bone(armature_object, bone).name)
+        joint = leader_of(armature_object, self._armature, grabbed)
+        bone = self._armature.skeleton.names[joint]
         posed = armature_object.evaluated_get(depsgraph)
         self._world_from_armature, self._scale = world_from_armature(posed)
         self._start = self._written = read_pose(armature_object, self._armature, depsgraph=depsgraph)
         self._matrices = self._grabbed = evaluated_matrices(posed, self._armature)
+        self.bone = bone
+        """The dragged bone: that of the control, where one carries the bone that is grabbed."""
+        self._point = points_of(np.linalg.inv(self._matrices[joint]) @ self._matrices[grabbed], point)
         self._before = PoseSnapshot.take(armature_object)
         self._own = [e for e in self._effectors if e.bone == bone and e.goal.pinnable]
         depths = [effector.chain_depth for effector in self._own]
@@ -129,8 +134,14 @@ class Drag:
     def _anchor(self, armature_object: Object, effectors: Mapping[Effector, tuple[Task, ...]]) -> None:
         """Find what holds: effectors with their tasks, then feet, hands and hips without an effector."""
         limbs = limbs_and_hips(armature_object, self._armature.skeleton)
-        hips = {self._armature.skeleton.names[joint] for joint, kind in limbs if kind == 'HIPS'}
-        self._coming_along = coming_along(armature_object, self._effectors, self.bone, hips)
+        skeleton = self._armature.skeleton
+        above = skeleton.ancestors(skeleton.index(self.bone))
+        giving_way = {
+            skeleton.names[joint]
+            for joint, kind in limbs
+            if kind == 'HIPS' or (kind == 'HAND' and joint in above)
+        }
+        self._coming_along = coming_along(armature_object, self._effectors, self.bone, giving_way)
         self._carriers = carriers(armature_object, self._effectors, self._coming_along)
         loose = (*self._coming_along, *self._own)
         kept = [effector for effector in effectors if effector.kind != 'STAY' and effector not in loose]
