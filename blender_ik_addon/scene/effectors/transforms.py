@@ -264,7 +264,7 @@ def place_target(armature_object: Object, entry: Any, world_from_bone: FloatArra
 
 def bring_place(armature_object: Object, effector: Effector, world_from_bone: FloatArray) -> None:
     """Bring a target whose orientation alone counts to its bone (4, 4) [m], and do not turn it."""
-    entry = settings_of(armature_object).effectors[effector.index]
+    entry: Any = settings_of(armature_object).effectors[effector.index]
     if stands_at_bone(entry) and entry.target.is_editable and has_own_place(armature_object, entry):
         _bring(armature_object, entry.target, world_from_bone, entry.point, moves=True, turns=False)
         note_place(entry)
