@@ -50,7 +50,6 @@ from ..effectors.effectors import (
 from ..effectors.feet import unrolled
 from ..effectors.stance import around, carriers
 from ..effectors.transforms import bring_place, note_place, place_target
-from ..kinds.frame_data import orientations
 from ..kinds.kinds import Anchor, Effector
 from ..properties.settings import FURTHER_BONES, POISE_PG_joint, settings_of, solver_options
 
