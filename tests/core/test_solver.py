@@ -516,6 +516,31 @@ def test_the_pose_that_is_found_does_not_hang_on_where_the_body_was(seed: int) -
     assert_allclose(found[1], found[0], rtol=0.0, atol=1e-4)
 
 
+@pytest.mark.parametrize("seed", [60, 98, 152, 154, 156])
+def test_a_pose_that_random_starts_have_found_stays_as_it_is_written(seed: int) -> None:
+    rng, skeleton = np.random.default_rng(seed), body(limit=1.0)
+    rng.uniform()
+    room = (rng.uniform(0.1, 1.4, (len(skeleton), 6)) for _ in range(2))
+    free = np.isfinite(skeleton.lower)
+    lower, upper = (
+        np.where(free, sign * own, bound)
+        for sign, own, bound in zip((-1.0, 1.0), room, (skeleton.lower, skeleton.upper), strict=True)
+    )
+    skeleton = replace(skeleton, lower=lower, upper=upper)
+    channels = np.zeros((len(skeleton), 6))
+    angles = rng.uniform(np.maximum(lower[:, 3:], -2.5), np.minimum(upper[:, 3:], 2.5))
+    channels[:, 3:] = angles * skeleton.free[:, 3:]
+    placed = forward_kinematics(skeleton, Pose.from_channels(channels))
+    tasks: list[Task] = []
+    for joint in HANDS_AND_FEET:
+        rotation = placed.matrices[skeleton.index(joint)][:3, :3]
+        tasks += [reach(joint, placed.point(joint)), MatchOrientation(joint, rotation)]
+    problem = Problem(skeleton, tasks)
+    found = solve(problem, Pose.rest(skeleton))
+    again = solve(problem, found.pose)
+    assert_allclose(again.pose.channels, found.pose.channels, rtol=0.0, atol=1e-5)
+
+
 def test_within_a_level_weights_decide() -> None:
     skeleton = Skeleton.build(["body"], [None], offsets=np.zeros((1, 3)), free=[True] * 3 + [False] * 3)
     first, second = reach(0, [1, 0, 0], weight=2.0), reach(0, [0, 1, 0], weight=1.0)

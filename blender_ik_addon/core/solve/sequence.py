@@ -421,7 +421,7 @@ class SequenceJob:
         energy = Energy(system, start, posture=options.preferred_pose)
         begin = energy.unwound(self._begin[frames])
         found = run(searching(energy, begin, options, tolerances(system, options), far=self._far))
-        self._values[frames], self._settled[frames] = found.values, found.settled
+        self._values[frames], self._settled[frames] = energy.unwound(found.values), found.settled
         self._iterations[frames] = found.iterations
 
     def solution(self) -> SequenceSolution:

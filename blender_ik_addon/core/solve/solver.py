@@ -260,7 +260,9 @@ def _solved(
     tolerance = tolerances(system, options)
     found = yield from searching(energy, energy.unwound(start), searched, tolerance, callback, far=far)
     settled, iterations = bool(found.settled[0]), int(found.iterations[0])
-    return _solution(system, pose, found.values, settled, found.cancelled, iterations, found.history, options)
+    # Random starts may have wound angles another way.
+    values = energy.unwound(found.values)
+    return _solution(system, pose, values, settled, found.cancelled, iterations, found.history, options)
 
 
 def _by_rule(
