@@ -14,10 +14,12 @@ from blender_ik_addon.cli.exit_codes import Exit
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.live import following
 from blender_ik_addon.scene.live import handlers as live
+from blender_ik_addon.scene.live.dragging import Drag
 from blender_ik_addon.scene.live.machine import Trigger
 
 from . import builders
 from .measured import place
+from .records import pose_record
 
 ENOUGH = 200
 """Updates in which a body has long come to rest."""
@@ -350,6 +352,35 @@ def test_live_looks_on_until_bones_have_answered_to_a_tool_that_is_held_still(ri
                 break
         assert not following.is_restless(rig)
     assert pauses[-1] == live.TOOL_PAUSE and live.STEP_PAUSE in pauses
+
+
+@pytest.mark.parametrize("by_drag", [False, True])
+def test_a_control_that_is_posed_stays_in_live_mode_though_others_hang_on_it(
+    by_drag: bool, rig: Any, tool: list[bool]
+):
+    """Driven bones went with the torso or the arm, taken for a change of the rig, and solved for."""
+    rig.pose.bones["torso"].rotation_mode = 'XYZ'
+    posing.setup_character(rig)
+    posing.switch_live(rig, True)
+    bpy.context.view_layer.update()
+    live.poll()
+    tool.append(True)
+    if not by_drag:
+        for _ in range(4):
+            rig.pose.bones["torso"].rotation_euler.x += 0.05
+            bpy.context.view_layer.update()
+            live.poll()
+        assert rig.pose.bones["torso"].rotation_euler.x == pytest.approx(0.2, abs=1e-6)
+    else:
+        drag = Drag(rig, "upper_arm_fk.L")
+        drag.move(drag.place + np.array((0.05, -0.25, -0.1)))
+        drag.confirm()
+    posed = pose_record(rig)
+    tool.clear()
+    for _ in range(3):
+        bpy.context.view_layer.update()
+        live.poll()
+    assert pose_record(rig) == posed
 
 
 @pytest.mark.parametrize("by", [(0.03, -0.02, 0.03), (0.05, 0.01, 0.05)])

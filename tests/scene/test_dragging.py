@@ -11,6 +11,7 @@ import pytest
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.animation.fcurves import own_curves
+from blender_ik_addon.scene.live import handlers as live
 from blender_ik_addon.scene.live.dragging import MOST_TURN, Drag
 from blender_ik_addon.scene.rig import keying
 from blender_ik_addon.ui.mouse import AxisLock, Numbers, View, nearest_segment, stepped
@@ -204,6 +205,63 @@ def test_in_live_mode_a_dragged_bone_stays_until_a_target_moves_and_then_only_if
     bpy.context.view_layer.update()
     off = float(np.linalg.norm(place(armature, "hand.R") - dragged))
     assert off < HALF_MILLIMETRE if pinned else off > 0.05
+
+
+def everything(armature: Any) -> list[object]:
+    """The pose, where targets are, what the panel says, and what live mode has noted, to the bit."""
+    state, entries = armature.poise, armature.poise.effectors
+    targets = [np.array(entry.target.matrix_basis).tobytes() for entry in entries if entry.target]
+    shown = state.last_message, [(entry.error_position, entry.why) for entry in entries]
+    return [
+        pose_record(armature),
+        targets,
+        shown,
+        state.pose_note,
+        tuple(state.live_digests),
+        state.live_origin,
+    ]
+
+
+@pytest.mark.parametrize("generated", [False, True])
+def test_in_live_mode_cancel_restores_everything_and_live_leaves_it_so(generated: bool, tool: list[bool]):
+    """On generated rigs live mode took driven bones for moved, and solved against the drag and after it."""
+    armature = human(generated)
+    posing.switch_live(armature, True)
+    bpy.context.view_layer.update()
+    live.poll()
+    before = everything(armature)
+    tool.append(True)
+    for bone in ("torso", "upper_arm_fk.L") if generated else ("spine", "upper_arm.L"):
+        drag = Drag(armature, bone)
+        start = drag.place
+        for step in range(1, 4):
+            drag.move(start + np.array((0.05, -0.25, -0.1)) * step / 3, smoothly=True)
+            dragged = pose_record(armature)
+            bpy.context.view_layer.update()
+            live.poll()
+            assert pose_record(armature) == dragged
+        drag.cancel()
+        assert everything(armature) == before
+        for _ in range(3):
+            bpy.context.view_layer.update()
+            live.poll()
+        assert everything(armature) == before
+    tool.clear()
+    bpy.context.view_layer.update()
+    while live.poll() is not None:
+        pass
+    assert everything(armature) == before
+
+
+def test_live_goes_on_after_a_drag_however_that_ends():
+    armature = figure(first="hand.L")
+    target = armature.poise.effectors[0].target
+    posing.switch_live(armature, True)
+    for end in (Drag.confirm, Drag.cancel, lambda drag: None):
+        end(Drag(armature, "hand.R"))
+        target.location.z += 0.05
+        bpy.context.view_layer.update()
+        np.testing.assert_allclose(place(armature, "hand.L"), target.location, atol=HALF_MILLIMETRE)
 
 
 def test_any_point_of_the_bone_can_be_grabbed_wherever_the_armature_lies(armature: Any):

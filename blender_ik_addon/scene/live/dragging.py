@@ -20,10 +20,12 @@ skeleton has none that are known, the ends of its chains and its root hold inste
 leaves free stays near the pose in which the drag began, so that a pose is changed and not made anew.
 
 The body follows as in live mode (`core.solve.follower`): a few steps for each movement of the mouse, and
-where the mouse rests it settles on what a solve of these tasks gives.
+where the mouse rests it settles on what a solve of these tasks gives. Live mode waits for the end of the
+drag.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -64,6 +66,7 @@ from .drag_anchors import (
     movable_for,
     why_in_place,
 )
+from .following import held as not_live
 from .tracking import Tracked
 
 DRAG_PRIORITY: Final = 1
@@ -130,6 +133,8 @@ class Drag:
         self._goal = self._place_of(self._matrices)
         self.report = DragReport(DragError(bone, 0.0, None, True, True))
         """What the last movement came to."""
+        self._under_way = ExitStack()
+        self._under_way.enter_context(not_live(armature_object))  # it would take the pose of a drag for given
 
     def _anchor(self, armature_object: Object, effectors: Mapping[Effector, tuple[Task, ...]]) -> None:
         """Find what holds: effectors with their tasks, then feet, hands and hips without an effector."""
@@ -279,12 +284,16 @@ class Drag:
 
     def confirm(self, *, always_key: bool = False) -> DragReport:
         """Let the pose settle, bring targets along where bones have left them, and key if auto-key is on."""
-        armature_object = self.object()
+        with self._under_way:
+            return self._confirmed(self.object(), always_key=always_key)
+
+    def _confirmed(self, armature_object: Object, *, always_key: bool) -> DragReport:
         self.settle()
         changed = self.changed()
         if not changed:
             return self.report
         targets = list(self._bring_targets(armature_object))
+        self._under_way.close()  # live mode has its part in what is reported and keyed
         if self._effectors:  # what the last solve said of them is so no longer
             depsgraph = bpy.context.evaluated_depsgraph_get()
             depsgraph.update()
@@ -302,10 +311,12 @@ class Drag:
         return self.report
 
     def cancel(self) -> None:
-        """Put every channel back exactly."""
+        """Put every channel back exactly, as if nothing had been dragged, also for live mode."""
         armature_object = block_with_uid(bpy.data.objects, self._uid)
-        if armature_object is not None:  # what is gone has no channels
-            self._before.restore(armature_object)
+        with self._under_way:
+            if armature_object is not None:  # what is gone has no channels
+                self._before.restore(armature_object)
+                self._before.note.store(armature_object)  # nobody has solved meanwhile
 
     # Tasks
 

@@ -262,7 +262,7 @@ class _Update:
         """Whether its targets are where they were, and nothing is under way."""
         self.driven = None if body is None else _driven_bones(armature_object, body, depsgraph)
         """Driven bones of the last solve, and where they are, (k, 9); None without any."""
-        self.driven_moved = body is not None and self._driven_bones_moved(body)
+        self.driven_moved = body is not None and self._driven_bones_moved(body, moved)
         """Whether driven bones are elsewhere than the last solve took them to be."""
         self.quiet = self.rests and not (look_closely or reposed or self.driven_moved or self.let_go)
         """Whether nothing else has changed either."""
@@ -282,11 +282,16 @@ class _Update:
         self.body, self.rig = body, body.rig
         body.state, body.sums = state, body.sums or pose_note.sums
 
-    def _driven_bones_moved(self, body: Body) -> bool:
-        """Whether driven bones are elsewhere than the last solve took them to be."""
+    def _driven_bones_moved(self, body: Body, posed: Collection[str]) -> bool:
+        """Whether driven bones are elsewhere than the last solve took them to be.
+
+        Where others have posed bones that are solved, driven bones go with these, as all below them does.
+        """
         if self.driven is None:
             return False
         driven, found = self.driven
+        if set(posed).intersection(body.rig.chains) - body.rig.armature.driven:
+            driven.at_rest = driven.restored = True
         moved = driven.moved(found)
         if driven.given_up and not moved:
             driven.given_up = False  # it is reported once
