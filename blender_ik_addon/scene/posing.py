@@ -190,7 +190,7 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
             job = SequenceJob(plan.problem, passes.frames.pose, options, near=passes.near)
             deque(job.run(), maxlen=0)
             solution = job.solution().frame(0)
-    reasons = solver_reasons(rig, frames, plan, [error.why for error in solution.errors])
+    reasons = solver_reasons(armature_object, rig, frames, plan, [error.why for error in solution.errors])
     reasons = [why or moved for why, moved in zip(reasons, passes.reasons(0, within), strict=True)]
     errors = effector_errors(armature_object, rig, measured, reasons)
     asked = sum(error.position is not None or error.rotation is not None for error in errors)

@@ -354,6 +354,29 @@ def test_live_looks_on_until_bones_have_answered_to_a_tool_that_is_held_still(ri
     assert pauses[-1] == live.TOOL_PAUSE and live.STEP_PAUSE in pauses
 
 
+def test_solve_and_live_say_that_no_bone_of_a_chain_may_change_its_location(rig: Any):
+    cause = "no bone of its chain may change its location: "
+
+    def told() -> set[str]:
+        bpy.context.view_layer.update()
+        solved = {effector.why for effector in posing.solve_pose(rig).effectors if effector.bone == "torso"}
+        posing.switch_live(rig, True)
+        bpy.context.view_layer.update()
+        live = {entry.why for entry in rig.poise.effectors if entry.bone == "torso"}
+        posing.switch_live(rig, False)
+        return solved | live
+
+    number = posing.add_effector(rig, "torso", kind='POSITION')
+    rig.poise.effectors[number].target.location.y -= 0.3
+    assert told() == {f"{cause}press Set Up Character, or switch May Move on for one of them (Limits)"}
+    posing.setup_character(rig)
+    moved(rig, "hips", (0.0, 0.1, 0.0))
+    rig.poise.joints["torso"].may_move = False
+    assert told() == {f"{cause}switch May Move on for one of them (Limits)"}
+    rig.poise.move_root = False
+    assert told() == {f"{cause}switch Move Root on (Advanced, Solver)"}
+
+
 @pytest.mark.parametrize("by_drag", [False, True])
 def test_a_control_that_is_posed_stays_in_live_mode_though_others_hang_on_it(
     by_drag: bool, rig: Any, tool: list[bool]

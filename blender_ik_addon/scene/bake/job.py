@@ -439,7 +439,7 @@ class BakeJob(Job[BakeReport]):
         reasons = [""] * len(rig.effectors)
         for number, effectors in _worst_rows(within.excess(distances, angles), missed):
             row = int(keyed[number])
-            moved = zip(solved.reasons(row), self._passes.reasons(row, within), strict=True)
+            moved = zip(solved.reasons(self._object(), row), self._passes.reasons(row, within), strict=True)
             known = [why or by for why, by in moved]
             if self.options.loop and row == len(self.solved) - 1:
                 known = [CLOSES.filled(first=self.solved[0])] * len(known)
@@ -769,12 +769,12 @@ class _Solved:
         """What some own frames, counted from the first, were solved from."""
         return self._read[self.own.start + rows.start : self.own.start + rows.stop]
 
-    def reasons(self, row: int) -> list[str]:
+    def reasons(self, armature_object: Object, row: int) -> list[str]:
         """Why each effector misses in a frame, counted from the first that is keyed, (E,)."""
         row += self.own.start
         run, plan, solved = next(own for own in self._runs if row < own[0].stop)
         frame = self._frames[row : row + 1]
-        return solver_reasons(self._rig, frame, plan, solved.why(row - run.start))
+        return solver_reasons(armature_object, self._rig, frame, plan, solved.why(row - run.start))
 
     def pops(self, numbers: Sequence[float]) -> list[Pop]:
         """Joints that turn out of proportion in frames that are keyed, with the numbers of these.

@@ -19,7 +19,6 @@ from ..armature.armature import Armature
 from ..armature.restoring import block_with_uid
 from ..armature.role_table import read_character
 from ..kinds.frame_data import orientations
-from ..properties.settings import settings_of
 from ..rig.reports import SETTLING, with_own_levels
 from ..rig.rig import what_holds
 
@@ -138,23 +137,6 @@ def movable_for(armature: Armature, bone: str, depth: int) -> Skeleton:
             names=listed(names),
         )
     return skeleton
-
-
-def why_in_place(armature_object: Object, skeleton: Skeleton, bone: str, depth: int) -> str:
-    """Say that a bone can only turn, and what to do, where nothing of its chain may leave its place.
-
-    `depth` as for `movable_for`: a chain that is short on purpose is none.
-    """
-    settings = settings_of(armature_object)
-    if depth or skeleton.free[skeleton.ancestors(skeleton.index(bone)), :3].any():
-        return ""
-    cause = Message("no bone of its chain may change its location")
-    remedy = Message("press Set Up Character, or switch May Move on for one of them (Limits)")
-    if not settings.move_root:
-        remedy = Message("switch Move Root on (Advanced, Solver)")
-    elif any(entry.part for entry in settings.effectors):
-        remedy = Message("drag another bone, or switch May Move on for one of them (Limits)")
-    return Joined(": ", (cause, remedy))
 
 
 # Reports

@@ -52,7 +52,7 @@ from ..properties.naming import pose_bone
 from ..properties.settings import settings_of, solver_options
 from ..rig.keying import auto_key
 from ..rig.noted import bring_handle, held_from_now, note_carried, note_held
-from ..rig.reports import DRAGGED, measured_report, show
+from ..rig.reports import DRAGGED, measured_report, show, why_in_place
 from ..rig.rig import Rig
 from .drag_anchors import (
     Anchor,
@@ -64,7 +64,6 @@ from .drag_anchors import (
     first_anchors,
     limbs_and_hips,
     movable_for,
-    why_in_place,
 )
 from .following import held as not_live
 from .tracking import Tracked
@@ -117,7 +116,7 @@ class Drag:
         depths = [effector.chain_depth for effector in self._own]
         depth = 0 if 0 in depths else max(depths, default=0)
         self._skeleton = movable_for(self._armature, bone, depth)
-        self._in_place = why_in_place(armature_object, self._skeleton, bone, depth)
+        self._in_place = why_in_place(armature_object, self._skeleton, bone, depth, dragged=True)
         self.priority = min((effector.priority for effector in self._own), default=DRAG_PRIORITY)
         """Level of the dragged bone; 0 is the highest."""
         self.keeps_orientation = False

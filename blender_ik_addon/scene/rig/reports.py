@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ...core import Explanation, Status, TaskError
+from ...core import Explanation, Skeleton, Status, TaskError
 from ...core.amounts import angle_text, length_text
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.engine.pops import Pop
@@ -259,8 +259,35 @@ def with_own_levels(why: Explanation) -> Explanation:
     return replace(why, level=level, levels=tuple(dict.fromkeys(map(Rank.level_of, why.levels))))
 
 
+def why_in_place(
+    armature_object: Object, skeleton: Skeleton, bone: str, depth: int, *, dragged: bool = False
+) -> str:
+    """Say that a bone can only turn, and what to do, where nothing of its chain may leave its place.
+
+    Args:
+        depth: How many bones its chain has, all above it if 0: a chain that is short on purpose is none.
+        dragged: Whether it is dragged, so that another bone could be.
+    """
+    settings = settings_of(armature_object)
+    if depth or skeleton.free[skeleton.ancestors(skeleton.index(bone)), :3].any():
+        return ""
+    cause = Message("no bone of its chain may change its location")
+    remedy = Message("press Set Up Character, or switch May Move on for one of them (Limits)")
+    if not settings.move_root:
+        remedy = Message("switch Move Root on (Advanced, Solver)")
+    elif any(entry.part for entry in settings.effectors):
+        remedy = Message("switch May Move on for one of them (Limits)")
+        if dragged:
+            remedy = Message("drag another bone, or switch May Move on for one of them (Limits)")
+    return Joined(": ", (cause, remedy))
+
+
 def solver_reasons(
-    rig: "Rig", frames: FrameData, plan: Plan, explanations: Sequence[Explanation | None]
+    armature_object: Object,
+    rig: "Rig",
+    frames: FrameData,
+    plan: Plan,
+    explanations: Sequence[Explanation | None],
 ) -> list[str]:
     """Say for each effector why its tasks were missed in one frame; nothing where they were met.
 
@@ -278,7 +305,13 @@ def solver_reasons(
         missed = [why for why in islice(whys, count) if why is not None]
         if any(why.others for why in missed):  # without these its position and orientation may go together
             missed = [replace(why, shares_with=why.others) for why in missed]
-        reasons = [with_own_levels(why).reasons(scale) for why in missed]
+        fixed = [not (why.movable or why.angular) for why in missed]
+        skeleton, depth = rig.armature.skeleton, effector.chain_depth
+        cause = why_in_place(armature_object, skeleton, effector.bone, depth) if any(fixed) else ""
+        reasons = [
+            [cause] if cause and is_fixed else with_own_levels(why).reasons(scale)
+            for why, is_fixed in zip(missed, fixed, strict=True)
+        ]
         every = dict.fromkeys(chain.from_iterable(reasons))
         # What position and orientation have in common is said once.
         parts = [one for one in every if one == NOT_BOTH or all(one in own for own in reasons)]
@@ -599,7 +632,7 @@ def solved_report(
         amounts[goes_along] = np.nan
     if before is not None:
         measured = measured.unless_lost(before, rig.tolerances(armature_object))
-    whys = solver_reasons(rig, frames, plan, [error.why for error in errors])
+    whys = solver_reasons(armature_object, rig, frames, plan, [error.why for error in errors])
     # A body on its way to its targets misses them for no reason.
     found = effector_errors(armature_object, rig, measured, whys, unknown="")
     return Report.of(found, status, iterations, rig.notes)

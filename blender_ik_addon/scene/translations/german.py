@@ -1131,6 +1131,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "not measured where its influence is below 1: {blended}": "nicht gemessen, wo der Einfluss unter 1 ist: {blended}",
     "no bone of its chain may change its location": "kein Knochen seiner Kette darf sich verschieben",
     "press Set Up Character, or switch May Move on for one of them (Limits)": "Figur einrichten drücken, oder für einen davon Darf sich verschieben einschalten (Grenzen)",
+    "switch May Move on for one of them (Limits)": "für einen davon Darf sich verschieben einschalten (Grenzen)",
     "drag another bone, or switch May Move on for one of them (Limits)": "einen anderen Knochen ziehen, oder für einen davon Darf sich verschieben einschalten (Grenzen)",
     "switch Move Root on (Advanced, Solver)": "Wurzel bewegen einschalten (Erweitert, Löser)",
     "no bone (renamed?): choose one": "kein Knochen (umbenannt?): einen wählen",
