@@ -119,12 +119,12 @@ def test_a_bone_that_a_constraint_scaled_is_scaled_by_its_keys_when_that_is_clea
         other.scale = (1.2 + 0.03 * frame,) * 3
         other.keyframe_insert("scale", frame=frame)
     bone.constraints.new('COPY_SCALE').target = other
-    place = {"to": 'ACTION', "replace": True} if to == 'ACTION' else {"to": 'STRIP', "blend": to}
+    place: Any = {"to": 'ACTION', "replace": True} if to == 'ACTION' else {"to": 'STRIP', "blend": to}
     report = posing.bake(arm, FRAMES, clear_constraints=True, ease_out=ease, **place)
     assert report.reached and not len(bone.constraints)
     for frame in FRAMES[: len(FRAMES) - ease]:
         bpy.context.scene.frame_set(frame)
-        np.testing.assert_allclose(bone.matrix.to_scale(), other.scale, atol=1e-4)
+        np.testing.assert_allclose(np.array(bone.matrix.to_scale()), np.array(other.scale), atol=1e-4)
 
 
 @pytest.mark.parametrize("way", WAYS)
