@@ -66,6 +66,10 @@ PUSH: Final = 0.1
 """Step [rad] where the energy bends down and its slope is next to nothing."""
 
 
+Callback = Callable[[int, State], bool]
+"""Called after each iteration with its number and the state of all frames; True stops."""
+
+
 @dataclass(frozen=True)
 class Minimum:
     """Result of a descent or of a search, for each frame or group."""
@@ -81,8 +85,6 @@ class Minimum:
     """Whether a group has come to rest, (G,)."""
     cancelled: bool
     """Whether the callback asked to stop."""
-    history: tuple[FloatArray, ...]
-    """|r| of each level before each iteration and at the end, (N, K) each [1]."""
 
     @property
     def values(self) -> FloatArray:
@@ -112,7 +114,7 @@ class Descent(Iterator[None]):
         decrease_tolerance: float = 0.0,
         far: bool | BoolArray = False,
         coupling: Coupling | None = None,
-        callback: Callable[[int, FloatArray], bool] | None = None,
+        callback: Callback | None = None,
     ) -> None:
         """Prepare.
 
@@ -125,27 +127,25 @@ class Descent(Iterator[None]):
             decrease_tolerance: Decrease of a group's energy [1] at which it is at rest too.
             far: Whether the minimum of the groups, or of each, (G,), may be far from the start.
             coupling: What ties the N frames of a motion together, G = 1; None: every frame is a group, G = N.
-            callback: Called after each iteration with its number and the first frame's channels; True stops.
+            callback: Called after each iteration with its number and the state of all frames; True stops.
         """
         count = len(values)
         groups = count if coupling is None else 1
         self.max_angle = max_angle
         self._whole, self._coupling, self._callback = energy, coupling, callback
-        self._values: FloatArray = np.minimum(np.maximum(values, energy.lower), energy.upper)
         self._damping: FloatArray = np.full(count, np.where(far, *DAMPING))
         self._held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
         self._precision = np.broadcast_to(step_tolerance, groups)
         self._most, self._least = np.broadcast_to(max_iterations, groups), decrease_tolerance
         self._iterations = np.zeros(groups, dtype=np.int64)
-        self._history: list[FloatArray] = []
-        self._cancelled = False
+        self._number, self._cancelled = 0, False
         self._ahead: FloatArray = np.full(count, max_angle if values.shape[1] and energy.penalties else 0.0)
         """How far each frame seems to be from its minimum, (N,) [rad]."""
         self._before: FloatArray = np.full(groups, max_angle)
         """Length of the last step that each group has taken, (G,) [rad]."""
-        self._state: State
+        self._state = energy.at(np.minimum(np.maximum(values, energy.lower), energy.upper))
         """State of all frames."""
-        self._moving: IntArray
+        self._moving: IntArray = np.array([-1])
         """The frames that move, (n,)."""
         self.energy: Energy
         """Energy of these."""
@@ -159,12 +159,9 @@ class Descent(Iterator[None]):
         """What ties them together."""
         self.found: Minimum
         """Result, once the descent has ended."""
+        self._move(np.flatnonzero(self._ahead))
 
     def __next__(self) -> None:
-        if not self._history:
-            self._state = self._whole.at(self._values)
-            self._history = [self._state.squares]
-            self._move(np.flatnonzero(self._ahead))
         if self._cancelled or not len(self._moving):
             self.found = self._end()
             raise StopIteration
@@ -200,9 +197,9 @@ class Descent(Iterator[None]):
             self.state = here.replaced(*_some(self.energy, outcome.state, taken))
             self._state = self._state.replaced(moving, self.state)
         self._iterations[groups] += 1
-        self._history.append(self._state.squares)
+        self._number += 1
         if self._callback is not None:
-            self._cancelled = bool(self._callback(len(self._history) - 1, self._state.values[0]))
+            self._cancelled = bool(self._callback(self._number, self._state))
         going = self._iterations < self._most
         if self._coupling is None:
             self._move(np.flatnonzero((self._ahead > self._precision) & going))
@@ -236,16 +233,16 @@ class Descent(Iterator[None]):
             away = self._state.away.copy()
             away[frames] = 0.0
             self.tied = coupling.part(frames, away)
-        if len(self._history) > 1 and np.array_equal(frames, self._moving):
+        if np.array_equal(frames, self._moving):
             return
         self._moving = frames
-        every = len(frames) == len(self._values)
+        every = len(frames) == len(self._ahead)
         self.energy = whole if every else whole.select(frames)
         self.state = self._state if every else self._state.select(self.energy.system.mechanism, frames)
 
     def _end(self) -> Minimum:
         """Result for the present state."""
-        self._move(np.arange(len(self._values)))
+        self._move(np.arange(len(self._ahead)))
         pulls = self._whole.pulls(self._state.squares, self._whole.strengths)
         # Of a level that is met only rounding is left, which its strength would make much of.
         pulls[self._whole.norms(self._state.squares) <= MET] = 0.0
@@ -253,8 +250,7 @@ class Descent(Iterator[None]):
         settled = self._ahead <= self._precision
         if self._coupling is not None:
             settled = np.array([settled.all()])
-        lengths = tuple(self._whole.by_level(np.array(self._history)))
-        return Minimum(self._state, energies, self._iterations, settled, self._cancelled, lengths)
+        return Minimum(self._state, energies, self._iterations, settled, self._cancelled)
 
     @property
     def frames(self) -> int:

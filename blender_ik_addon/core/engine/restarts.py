@@ -20,7 +20,6 @@ lead to one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -29,7 +28,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from .energy import ROUNDING_OFF, Energy, State
-from .kernel import ROUGH, Descent, Minimum, Plan
+from .kernel import ROUGH, Callback, Descent, Minimum, Plan
 
 SEED: Final = 1
 """Seed of the generator, the same in every solve: a solve is repeatable."""
@@ -50,7 +49,7 @@ def searching(
     values: FloatArray,
     options: SolverOptions,
     tolerance: FloatArray,
-    callback: Callable[[int, FloatArray], bool] | None = None,
+    callback: Callback | None = None,
     *,
     far: bool = True,
 ) -> Plan[Minimum]:
@@ -62,8 +61,8 @@ def searching(
             leads to one that is lower by more than `LOWER`.
         options: How exactly, and how many restarts there are.
         tolerance: Largest error at which each task counts as reached, (T,) [m] or [rad].
-        callback: Called after each iteration outside of restarts with its number and the first frame's
-            channels; True stops.
+        callback: Called after each iteration outside of restarts with its number and a state, the last frame
+            of which is the last one of these; True stops.
         far: Whether the minimum may be far away; otherwise it is the one next to the body.
     """
     if not (far and energy.penalties):
@@ -122,7 +121,7 @@ def _restarted(
     better = energies[best] < (found.energies - _margin(energy, found))[block]
     taken = (np.cumsum(lower) - 1)[best[better]]
     block = block[better]
-    return _replaced(energy, found, block, other, taken, other.history[-1:])
+    return _replaced(energy, found, block, other, taken)
 
 
 def _lower_half(rows: IntArray, energies: FloatArray) -> IntArray:
@@ -135,7 +134,7 @@ def _lowest_about(
     energy: Energy,
     values: FloatArray,
     options: SolverOptions,
-    callback: Callable[[int, FloatArray], bool] | None,
+    callback: Callback | None,
 ) -> Plan[Minimum]:
     """The minimum next to where the body is (N, nv), or the one that is found from the preferred pose."""
     count, most = len(values), options.max_iterations
@@ -157,10 +156,7 @@ def _lowest_about(
     # Only a body that is at rest is next to a minimum.
     margin = np.where(near.settled, _margin(energy, near), 0.0)
     kept = np.flatnonzero(far.energies >= near.energies - margin)
-    found = _replaced(energy, far, kept, near, kept, ())
-    last = far.history[-1].copy()
-    last[kept] = near.history[-1][kept]
-    return replace(found, iterations=far.iterations, history=(*far.history[:-1], last))
+    return replace(_replaced(energy, far, kept, near, kept), iterations=far.iterations)
 
 
 def _finished(
@@ -169,19 +165,19 @@ def _finished(
     frames: IntArray,
     options: SolverOptions,
     max_iterations: int | IntArray,
-    callback: Callable[[int, FloatArray], bool] | None,
+    callback: Callback | None,
 ) -> Plan[Minimum]:
     """Minima after more iterations of some frames (n,)."""
     if found.cancelled or not len(frames):
         return found
     before = int(found.iterations[frames[0]])
 
-    def later(number: int, values: FloatArray) -> bool:
-        return callback is not None and callback(before + number, values)
+    def later(number: int, state: State) -> bool:
+        return callback is not None and callback(before + number, state)
 
     start = found.values[frames]
     more = yield from _minimum(energy.select(frames), start, options, max_iterations, later)
-    return _replaced(energy, found, frames, more, np.arange(len(frames)), more.history[1:])
+    return _replaced(energy, found, frames, more, np.arange(len(frames)))
 
 
 def _margin(energy: Energy, found: Minimum) -> FloatArray:
@@ -200,32 +196,22 @@ def _rows(energy: Energy, found: Minimum, rows: IntArray) -> Minimum:
         energies=found.energies[rows],
         iterations=found.iterations[rows],
         settled=found.settled[rows],
-        history=tuple(norms[rows] for norms in found.history),
     )
 
 
 def _replaced(
-    energy: Energy,
-    found: Minimum,
-    frames: IntArray,
-    other: Minimum,
-    taken: IntArray,
-    history: Sequence[FloatArray],
+    energy: Energy, found: Minimum, frames: IntArray, other: Minimum, taken: IntArray
 ) -> Minimum:
-    """Minima with some frames (n,) replaced by frames `taken` of another search and its history (M, K)."""
+    """Minima with some frames (n,) replaced by frames `taken` of another search."""
     if not len(frames):
         return found
     energies, settled = found.energies.copy(), found.settled.copy()
     energies[frames], settled[frames] = other.energies[taken], other.settled[taken]
     iterations = found.iterations.copy()
     iterations[frames] += other.iterations[taken]
-    steps = list(found.history)
-    for norms in history:
-        steps.append(steps[-1].copy())
-        steps[-1][frames] = norms[taken]
     state = found.state.replaced(frames, other.state.select(energy.system.mechanism, taken))
     cancelled = found.cancelled or other.cancelled
-    return Minimum(state, energies, iterations, settled, cancelled, tuple(steps))
+    return Minimum(state, energies, iterations, settled, cancelled)
 
 
 def _minimum(
@@ -233,7 +219,7 @@ def _minimum(
     values: FloatArray,
     options: SolverOptions,
     max_iterations: int | IntArray,
-    callback: Callable[[int, FloatArray], bool] | None = None,
+    callback: Callback | None = None,
     *,
     precision: float | FloatArray | None = None,
     far: bool | BoolArray = False,

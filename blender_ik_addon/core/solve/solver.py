@@ -26,7 +26,7 @@ import numpy as np
 
 from ..amounts import angle_text, length_text
 from ..arrays import BoolArray, FloatArray, IntArray, frozen
-from ..engine.energy import Energy
+from ..engine.energy import Energy, State
 from ..engine.kernel import Plan, run
 from ..engine.restarts import searching
 from ..errors import IKError
@@ -255,14 +255,21 @@ def _solved(
     if kept(system, start, options).all():
         state = energy.at(energy.preferred / energy.weight)
         values = system.recorded_or(state.values)
-        return _solution(system, pose, values, True, False, 0, [state.squares], options)
+        return _solution(system, pose, values, True, False, 0, [energy.by_level(state.squares)], options)
     searched = options if far else replace(options, restarts=0)
-    tolerance = tolerances(system, options)
-    found = yield from searching(energy, energy.unwound(start), searched, tolerance, callback, far=far)
+    tolerance, start = tolerances(system, options), energy.unwound(start)
+    history = [energy.by_level(energy.at(start).squares)]
+
+    def noted(number: int, state: State) -> bool:
+        history.append(energy.by_level(state.squares[-1:]))
+        return callback is not None and callback(number, state.values[-1])
+
+    found = yield from searching(energy, start, searched, tolerance, noted, far=far)
+    history[-1] = energy.by_level(found.state.squares)
     settled, iterations = bool(found.settled[0]), int(found.iterations[0])
     # Random starts may have wound angles another way.
     values = energy.unwound(found.values)
-    return _solution(system, pose, values, settled, found.cancelled, iterations, found.history, options)
+    return _solution(system, pose, values, settled, found.cancelled, iterations, history, options)
 
 
 def _by_rule(
