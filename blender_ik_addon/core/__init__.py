@@ -71,7 +71,7 @@ from .explain.explanation import Explanation, Limit, Reason
 from .model.kinematics import PosedSkeleton, forward_kinematics
 from .model.skeleton import Pose, Skeleton
 from .problem.options import METHODS, SolverOptions
-from .problem.system import Problem
+from .problem.problem import Problem
 from .solve.follower import Followed, Follower
 from .solve.paths import target_path
 from .solve.sequence import SequenceSolution, solve_each, solve_sequence

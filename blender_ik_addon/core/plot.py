@@ -21,7 +21,7 @@ from .model.kinematics import forward_kinematics
 from .model.mechanism import cross
 from .model.rotation import matrix_from_quat
 from .model.skeleton import Pose, Skeleton
-from .problem.system import Problem
+from .problem.problem import Problem
 from .tasks import AimAt, PointPole, ReachPoint, Task
 
 SIZE: Final = (5.0, 5.0)

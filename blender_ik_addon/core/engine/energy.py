@@ -207,8 +207,8 @@ class Energy:
     def with_targets_of(self, frames: IntArray) -> Energy:
         """A copy as by `select` that keeps the alternatives taken in the present frames."""
         some = self.select(frames)
-        if some.system.alternatives:
-            some.system = some.system.taking(self.system.taken)
+        if self.system.choices is not None:
+            some.system = some.system.taking(self.system.choices.taken)
         return some
 
     def within(self, lower: FloatArray, upper: FloatArray) -> Energy:

@@ -199,9 +199,7 @@ def _rows(energy: Energy, found: Minimum, rows: IntArray) -> Minimum:
     )
 
 
-def _replaced(
-    energy: Energy, found: Minimum, frames: IntArray, other: Minimum, taken: IntArray
-) -> Minimum:
+def _replaced(energy: Energy, found: Minimum, frames: IntArray, other: Minimum, taken: IntArray) -> Minimum:
     """Minima with some frames (n,) replaced by frames `taken` of another search."""
     if not len(frames):
         return found

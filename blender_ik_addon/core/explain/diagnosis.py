@@ -25,7 +25,8 @@ from ..methods import row_space
 from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.rotation import skew
 from ..model.skeleton import Pose
-from ..problem.system import Problem, assemble, limits_at
+from ..problem.problem import Problem
+from ..problem.system import assemble, limits_at
 from ..tasks import AimAt, MatchOrientation, OnPlane, ReachPoint, StayNear, Task
 from ..tasks.base import anchored
 

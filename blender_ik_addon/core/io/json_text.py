@@ -33,7 +33,7 @@ from ..explain.explanation import Explanation, Limit
 from ..messages import in_a_row
 from ..model.skeleton import Pose, Skeleton
 from ..problem.options import SolverOptions
-from ..problem.system import Problem
+from ..problem.problem import Problem
 from ..solve.solver import Solution, TaskError
 from ..tasks import (
     AimAt,

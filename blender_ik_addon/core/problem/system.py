@@ -1,110 +1,31 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A problem, and its residuals and Jacobians on given poses as functions of the free channels alone.
+"""A problem on given poses: residuals and Jacobians of its tasks as functions of the free channels alone.
 
-`Problem` is a skeleton and its tasks as a caller states them; `System` is that on poses. Constants are
-folded, and tasks of one kind stacked, whatever their levels, so that they are evaluated together. Of each row
-it is known of which task, level and penalty it is.
-
-Points that may be above a plane but not below it get a channel with a limit: the inequality h(q) >= 0 of a
-one-sided plane is the equation h(q) − σc = 0 with a slack variable c >= 0 [NocedalWright2006 §16.1]. The
-solver knows boxes already, so c is a channel like any other: the translation x of a joint that is added to
-the skeleton and is not part of a pose. Where the plane bears a force, the limit of c is active.
+Constants are folded, and tasks of one kind stacked, whatever their levels, so that they are evaluated
+together. Of each row it is known of which task, level and penalty it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
-from typing import Final, Self, TypeVar
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, IntArray, alike, frozen
+from ..arrays import BoolArray, FloatArray, IntArray, alike
 from ..errors import IKError
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism, summed
-from ..model.skeleton import CHANNELS, Pose, Skeleton
-from ..tasks import ChoiceRows, OneOf, OnPlane, Rows, Task
-from ..tasks.frames import SlackPlane
+from ..model.skeleton import CHANNELS, Pose
+from ..tasks import ChoiceRows, OneOf, Rows, Task
 from .options import SolverOptions
+from .problem import Problem
+from .slacks import with_joints, with_slacks
 
 SAME: Final = 1e-4
 """Difference of angles [rad], or of lengths by half the reach, that is none: less than tolerances, more than
 Blender's single precision leaves half a kilometre from the origin, and than a little shear turns bones."""
-
-_Scalar = TypeVar("_Scalar", bound=np.generic)
-
-
-@dataclass(frozen=True, init=False, repr=False)
-class Problem:
-    """A skeleton and its tasks."""
-
-    skeleton: Skeleton
-    tasks: tuple[Task, ...]
-    preferred: FloatArray | None
-    """Preferred channels of each frame, (n, 6) or (F, n, 6) [m, rad]; None for those of the skeleton."""
-
-    def __init__(
-        self, skeleton: Skeleton, tasks: Task | Iterable[Task], preferred: npt.ArrayLike | None = None
-    ) -> None:
-        """State what is to be solved.
-
-        Args:
-            tasks: One task, or any number.
-            preferred: Preferred channels of one pose, (n, 6), or of each frame, (F, n, 6) [m, rad], such as
-                those of a recorded motion; NaN where a channel prefers what the skeleton says. Limits do not
-                keep a channel from its value here. A frame whose preferred pose meets all tasks has that
-                pose in the solution, exactly.
-
-        Raises:
-            IKError: Something is no task, does not fit the skeleton, or targets have different frames.
-        """
-        if not isinstance(skeleton, Skeleton):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise IKError(f"a problem is about a Skeleton, got {skeleton!r:.60}")
-        tasks = tuple(tasks) if isinstance(tasks, Iterable) else (tasks,)
-        object.__setattr__(self, "skeleton", skeleton)
-        object.__setattr__(self, "tasks", tasks)
-        for task in tasks:
-            if not isinstance(task, Task):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise IKError(
-                    f"a {type(task).__name__} is no task; there are ReachPoint, MatchOrientation, ..."
-                )
-            task.check(skeleton)
-        object.__setattr__(self, "preferred", _preferred(skeleton, preferred))
-        count = 1 if self.preferred is None or self.preferred.ndim < 3 else len(self.preferred)
-        if count not in (1, self.frames):
-            raise IKError(f"there are preferred channels of {count} frames, and targets of {self.frames}")
-        moving = [task for task in tasks if task.frames is not None]
-        if len({task.frames for task in moving} - {1}) > 1:
-            listed = ", ".join(f"{task.label}: {task.frames}" for task in moving)
-            raise IKError(f"targets have different numbers of frames ({listed})")
-
-    def __repr__(self) -> str:
-        return f"Problem({self.skeleton!r}, {list(self.tasks)!r})"
-
-    @cached_property
-    def frames(self) -> int | None:
-        """Number of frames of the targets, None when they are the same in all."""
-        counts = [task.frames for task in self.tasks if task.frames is not None]
-        if self.preferred is not None and self.preferred.ndim > 2:
-            counts.append(len(self.preferred))
-        return max(counts, default=None)
-
-    @cached_property
-    def weighty_tasks(self) -> tuple[Task, ...]:
-        """The tasks that take part, by their parts: one without weight changes nothing."""
-        return tuple(part for task in self.tasks if task.weight > 0.0 for part in task.parts)
-
-    @property
-    def moving_joints(self) -> list[int]:
-        """Indices of the joints that a solve of this problem can move, parents first."""
-        involved: set[int] = set()
-        for task in self.weighty_tasks:
-            for joint in task.joints(self.skeleton):
-                involved.update(self.skeleton.ancestors(joint))
-        return [joint for joint in sorted(involved) if self.skeleton.free[joint].any()]
 
 
 def assemble(problem: Problem, pose: Pose) -> System:
@@ -126,20 +47,6 @@ def assemble(problem: Problem, pose: Pose) -> System:
         more = np.full((*preferred.shape[:-2], len(skeleton) - n, CHANNELS), np.nan)
         preferred = np.concatenate([preferred, more], axis=-2)
     return System(Problem(skeleton, tasks, preferred), with_joints(pose, len(skeleton)))
-
-
-def _preferred(skeleton: Skeleton, preferred: npt.ArrayLike | None) -> FloatArray | None:
-    """Preferred channels as an array (IKError: they do not fit the skeleton, or one is infinite)."""
-    if preferred is None:
-        return None
-    found = frozen(preferred)
-    wanted = (len(skeleton), CHANNELS)
-    if found.ndim not in (2, 3) or found.shape[-2:] != wanted:
-        raise IKError(f"preferred channels have shape {found.shape}, wanted {wanted} or (frames, *{wanted})")
-    if np.isinf(found).any():
-        joint = int(np.argwhere(np.isinf(found))[0][-2])
-        raise IKError(f"joint {skeleton.names[joint]!r}: a preferred channel is not finite")
-    return found
 
 
 def _given(tasks: Sequence[Task], frames: int) -> BoolArray | None:
@@ -332,26 +239,9 @@ class System:
     # Choices between alternatives
 
     @property
-    def _choices(self) -> ChoiceRows | None:
+    def choices(self) -> ChoiceRows | None:
+        """The rows of C choices, if there are any."""
         return next((rows for rows in self._kinds if isinstance(rows, ChoiceRows)), None)
-
-    @property
-    def alternatives(self) -> tuple[int, ...]:
-        """Number of alternatives in each choice, (C,)."""
-        choices = self._choices
-        return () if choices is None else choices.alternatives
-
-    @property
-    def margins(self) -> tuple[float, ...]:
-        """Decrease of the scaled residual for which each choice takes another alternative, (C,) [1]."""
-        choices = self._choices
-        return () if choices is None else choices.margins
-
-    @property
-    def taken(self) -> IntArray:
-        """Which alternative of each choice is taken, (F or 1, C)."""
-        choices = self._choices
-        return np.zeros((1, 0), dtype=np.int64) if choices is None else choices.taken
 
     def nearest(self, posed: PosedMechanism, kept: IntArray | None = None) -> IntArray:
         """The alternatives with the least errors at a pose, (F, C).
@@ -359,15 +249,9 @@ class System:
         Args:
             kept: Those that stay while they are within their margins, (F or 1, C).
         """
-        choices = self._choices
-        if choices is None:
+        if self.choices is None:
             return np.zeros((len(posed.values), 0), dtype=np.int64)
-        return choices.nearest(posed, kept)
-
-    def choice_errors(self, posed: PosedMechanism) -> list[FloatArray]:
-        """Errors of the alternatives of each choice, (F, alternatives) each [m] or [rad]."""
-        choices = self._choices
-        return [] if choices is None else choices.every_error(posed)
+        return self.choices.nearest(posed, kept)
 
     def taking(self, taken: IntArray) -> System:
         """A copy with given alternatives, (F or 1, C)."""
@@ -387,9 +271,9 @@ class System:
     def chosen(self, number: int, frame: int = 0) -> Task:
         """One of `tasks` in a frame; of a choice the alternative taken there."""
         task = self.tasks[number]
-        if isinstance(task, OneOf):
-            choices = [other for other, task in enumerate(self._tasks) if isinstance(task, OneOf)]
-            taken = self.taken[:, choices.index(number)]
+        if isinstance(task, OneOf) and self.choices is not None:
+            numbers = [other for other, task in enumerate(self._tasks) if isinstance(task, OneOf)]
+            taken = self.choices.taken[:, numbers.index(number)]
             task = task.alternatives[int(taken[frame if len(taken) > 1 else 0])]
         return task if task.frames is None else task.at_frame(int(self._frames[frame]))
 
@@ -471,81 +355,3 @@ def limits_at(system: System, values: FloatArray) -> tuple[tuple[tuple[str, int]
     channels: list[int] = system.mechanism.channels.tolist()
     known = [(names[channel // CHANNELS], channel % CHANNELS) for channel in channels]
     return tuple(tuple(known[column] for column in np.flatnonzero(row).tolist()) for row in stands)
-
-
-# Slack variables of one-sided planes
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class SlackSkeleton(Skeleton):
-    """A skeleton with a joint for each slack variable after its own."""
-
-    own_joints: int = 0
-    """Number of joints without those of slack variables."""
-
-    @property
-    def posed_joints(self) -> int:
-        """Number of joints that poses have."""
-        return self.own_joints
-
-    @classmethod
-    def of(cls, skeleton: Skeleton, joints: tuple[int, ...]) -> Self:
-        """A skeleton with a slack variable for each of some of its joints, (k,)."""
-        known: dict[tuple[int, ...], Self] = vars(skeleton).setdefault("_slack", {})
-        if joints in known:
-            return known[joints]
-        count, nowhere = len(joints), (len(joints), CHANNELS)
-        free, lower = np.zeros(nowhere, dtype=np.bool_), np.full(nowhere, -np.inf)
-        free[:, 0], lower[:, 0] = True, 0.0
-
-        def more(field: npt.NDArray[_Scalar], added: npt.ArrayLike) -> npt.NDArray[_Scalar]:
-            rows = np.broadcast_to(np.asarray(added, dtype=field.dtype), (count, *field.shape[1:]))
-            return np.concatenate([field, rows])
-
-        names = tuple(f"slack {number} of {skeleton.names[joint]}" for number, joint in enumerate(joints))
-        new = cls(
-            names=(*skeleton.names, *names),
-            # Carried by the joint itself: what is about one limb stays on one limb.
-            parents=more(skeleton.parents, joints),
-            rest=more(skeleton.rest, np.eye(4)),
-            orders=more(skeleton.orders, 0),
-            free=more(skeleton.free, free),
-            lower=more(skeleton.lower, lower),
-            upper=more(skeleton.upper, np.inf),
-            stiffness=more(skeleton.stiffness, 0.0),
-            preferred=more(skeleton.preferred, np.nan),
-            inherit_rotation=more(skeleton.inherit_rotation, True),
-            inherit_scale=more(skeleton.inherit_scale, 0),
-            local_location=more(skeleton.local_location, True),
-            up=skeleton.up,
-            own_joints=len(skeleton),
-        )
-        known[joints] = new
-        return new
-
-
-def with_slacks(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Skeleton, tuple[Task, ...]]:
-    """The skeleton with a slack variable for each one-sided plane, and the tasks that refer to them."""
-    joints: list[int] = []
-
-    def with_slack(task: Task) -> Task:
-        if isinstance(task, OneOf):
-            return replace(task, alternatives=tuple(with_slack(other) for other in task.alternatives))
-        if isinstance(task, OnPlane) and task.one_sided and task.weight > 0.0:
-            joints.append(skeleton.index(task.joint))
-            given = {field.name: getattr(task, field.name) for field in fields(task)}
-            return SlackPlane(**given, slack=len(skeleton) + len(joints) - 1)
-        return task
-
-    new = tuple(with_slack(task) for task in tasks)
-    return (SlackSkeleton.of(skeleton, tuple(joints)), new) if joints else (skeleton, tuple(tasks))
-
-
-def with_joints(pose: Pose, joints: int) -> Pose:
-    """A pose (..., n, 6) with joints at rest after its own."""
-    more = joints - pose.channels.shape[-2]
-    channels = np.zeros((*pose.frames, more, CHANNELS))
-    return Pose(
-        np.concatenate([pose.channels, channels], axis=-2),
-        np.concatenate([pose.scale, np.ones((*pose.frames, more, 3))], axis=-2),
-    )

@@ -33,7 +33,8 @@ from ..errors import IKError
 from ..explain.explanation import explain
 from ..model.skeleton import Pose
 from ..problem.options import SolverOptions
-from ..problem.system import Problem, System, assemble, tolerances
+from ..problem.problem import Problem
+from ..problem.system import System, assemble, tolerances
 from ..threads import one_thread
 from .solver import Solution, Status, TaskError, check_one_pose, solving, task_errors
 
@@ -278,7 +279,7 @@ class Follower:
             moved = [not np.array_equal(*pair) for pair in zip(targets, self._targets, strict=True)]
             self._set_apart(self._apart | moved)
         moving = self._moving.aimed(targets)
-        if system.alternatives:
+        if system.choices is not None:
             self._taken = system.nearest(system.place(self._values), self._taken)
             system, moving = system.taking(self._taken), moving.taking(self._taken)
         self._system, self._moving = system, moving

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil, isnan
+from math import isnan
 from typing import Final, Unpack
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..engine.energy import Energy
 from ..engine.kernel import run
-from ..engine.motion import OVERLAP, Motion
+from ..engine.motion import Motion
 from ..engine.pops import Pop, pops_of
 from ..engine.restarts import AT_ONCE, searching
 from ..errors import IKError
@@ -28,9 +28,11 @@ from ..explain.explanation import Explanation, Reason, explain
 from ..messages import Joined, Message
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.system import SAME, Problem, assemble, kept, limits_at, tolerances
-from ..tasks import OneOf, Task
+from ..problem.problem import Problem
+from ..problem.system import SAME, assemble, kept, limits_at, tolerances
+from ..tasks import Task
 from ..threads import one_thread
+from .loops import is_loop, rounds
 from .solver import Solution, Status, TaskError, ended, result_message, solving
 
 FRAME_RATE: Final = 24.0
@@ -257,14 +259,15 @@ class SequenceJob:
         if not frames:
             return
         system, begun = self._system, 0.0
-        if self._options.differential or (system.alternatives and not self._motion):
+        choices = system.choices is not None
+        if self._options.differential or (choices and not self._motion):
             for done in self._one_by_one():
                 self._finished = done
                 yield done / frames
         else:
-            if system.alternatives and not self._far:
+            if choices and not self._far:
                 self._system = system.taking(system.nearest(system.place(self._begin)))
-            elif system.alternatives:
+            elif choices:
                 # Of alternatives a motion takes those that its frames take one after the other.
                 for done in self._one_by_one():
                     yield 0.5 * done / frames
@@ -283,7 +286,7 @@ class SequenceJob:
 
         Yields how many frames are solved.
         """
-        taken = np.zeros((len(self._values), len(self._system.alternatives)), dtype=np.int64)
+        taken = self._system.nearest(self._system.place(self._begin))
         kept: IntArray | None = None
         for frame in range(len(taken)):
             system = self._system.select(np.array([frame]))
@@ -315,14 +318,10 @@ class SequenceJob:
             return
         loop = self._cyclic
         if loop is None:
-            loop = not beside.any() and self._closes(energy.preferred) and not self._goes_on()
+            loop = not beside.any() and is_loop(self._system, self._start, energy.preferred, self._own)
         if loop:
-            # As many frames of the neighbouring periods as the terms over time reach.
-            period = float(times[end] - times[begin])
-            more = ceil(OVERLAP * min(options.smoothness, period) * (end - begin) / period)
-            rounds, frames = np.divmod(np.arange(-more, end - begin + 1 + more), end - begin)
-            frames += begin
-            times = times[frames] + rounds * period
+            frames, times = rounds(times, self._own, options.smoothness)
+            more = (len(frames) - (end - begin + 1)) // 2
         start = energy.unwound(self._begin)
         if stays.any():
             start = np.where(stays[:, None], values, start)
@@ -366,45 +365,6 @@ class SequenceJob:
             beside &= ((start >= system.lower - SAME) & (start <= system.upper + SAME)).all(axis=1)
             beside &= (system.errors(system.place(start)) <= tolerances(system, self._options)).all(axis=1)
         return beside
-
-    def _closes(self, preferred: FloatArray) -> bool:
-        """Whether the last of the own frames is the first, in targets and preferred pose (F, nv)."""
-        ends = np.array([self._own.start, self._own.stop - 1])
-        if ends[1] - ends[0] < 3 or not np.allclose(*preferred[ends], rtol=0.0, atol=SAME):
-            return False
-        system = self._system.select(ends)
-        if system.given is not None and (system.given[0] != system.given[1]).any():
-            return False
-        # Fixed channels and scales may differ too, which shows in the places of joints and of tasks' points.
-        posed = system.place(self._start[ends[[0, 0]]])
-        placed = [posed.matrices, system.residual(posed)] if system.labels else [posed.matrices]
-        return self._aim_alike(*ends.tolist()) and all(
-            np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in placed
-        )
-
-    def _goes_on(self) -> bool:
-        """Whether targets beside the own frames neither rest nor go round as in a loop of these."""
-        start, end = self._own.start, self._own.stop - 1
-        frames = np.arange(len(self._values))
-        beside = frames[(frames < start) | (frames > end)]
-        rounds = start + (beside - start) % max(end - start, 1)
-        return not any(
-            all(self._aim_alike(*pair) for pair in zip(beside.tolist(), own.tolist(), strict=True))
-            for own in (np.clip(beside, start, end), rounds)
-        )
-
-    def _aim_alike(self, frame: int, other: int) -> bool:
-        """Whether two frames have the same targets, also those that are not taken."""
-        return all(
-            np.allclose(one, two, rtol=0.0, atol=SAME, equal_nan=True)
-            for one, two in zip(self._aims(frame), self._aims(other), strict=True)
-        )
-
-    def _aims(self, frame: int) -> list[FloatArray]:
-        tasks = self._system.select(np.array([frame])).tasks
-        return [
-            each.aim for task in tasks for each in (task.alternatives if isinstance(task, OneOf) else (task,))
-        ]
 
     def _each(self, frames: IntArray) -> None:
         """Solve independent frames in one batch."""

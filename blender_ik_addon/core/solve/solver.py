@@ -35,7 +35,9 @@ from ..messages import Joined, Message, counted
 from ..methods import NonlinearProgram, StepRuleLoop
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.system import Problem, System, assemble, kept, limits_at, tolerance_margin, tolerances
+from ..problem.problem import Problem
+from ..problem.system import System, assemble, kept, limits_at, tolerance_margin, tolerances
+from ..tasks import ChoiceRows
 from ..threads import one_thread
 
 
@@ -228,10 +230,11 @@ def solving(
         kept: Alternatives that were taken before, (1, C).
     """
     start = system.mechanism.values(pose[None])
-    if not system.alternatives:
+    if system.choices is None:
         return _solved(system, pose, start, options, callback, far=far)
     return _solved_choice(
         system,
+        system.choices,
         start,
         tolerance_margin(system, options),
         lambda taken: _solved(taken, pose, start, options, callback, far=far),
@@ -323,6 +326,7 @@ def _solution(
 
 def _solved_choice(
     system: System,
+    choices: ChoiceRows,
     start: FloatArray,
     slack: float,
     solve: Callable[[System], Plan[Solution]],
@@ -331,17 +335,18 @@ def _solved_choice(
     """Solve with one alternative of each choice after the other, until everything is reached.
 
     Args:
-        system: Tasks of one frame, with choices.
+        system: Tasks of one frame.
+        choices: Those among them that have alternatives.
         start: The free channels, (1, nv).
         slack: Rise of |r| of a level [1], in scaled units, that does not count.
         solve: Solves a system that has taken its alternatives.
         kept: Alternatives that stay while they are within their margins, (1, C).
     """
     posed = system.place(start)
-    taken = system.nearest(posed, kept)
+    taken = choices.nearest(posed, kept)
     best = yield from solve(system.taking(taken))
     iterations = best.iterations
-    for choice, other in _others(system.choice_errors(posed), taken[0]):
+    for choice, other in _others(choices.every_error(posed), taken[0]):
         if best.reached or best.status is Status.CANCELLED:
             break
         trial = taken.copy()
@@ -350,7 +355,7 @@ def _solved_choice(
         iterations += found.iterations
         if found.status is Status.CANCELLED:
             break
-        if found.reached or _is_better(found, best, system.margins[choice], slack):
+        if found.reached or _is_better(found, best, choices.margins[choice], slack):
             best, taken = found, trial
     return replace(best, iterations=iterations)
 

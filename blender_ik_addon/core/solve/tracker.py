@@ -17,7 +17,8 @@ from ..engine.kernel import run
 from ..errors import IKError, check_type
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
-from ..problem.system import Problem, System, assemble
+from ..problem.problem import Problem
+from ..problem.system import System, assemble
 from ..threads import one_thread
 from .solver import Solution, check_one_pose, solving
 
@@ -94,7 +95,7 @@ class Tracker:
             solution = run(solving(system, self._pose, self._options, callback, far=far, kept=self._taken))
         self._problem, self._system = problem, system
         self._pose, self._follows = solution.pose, True
-        if system.alternatives:
+        if system.choices is not None:
             # Those taken before are kept within their margins.
             self._taken = system.nearest(system.place(system.mechanism.values(self._pose)[None]))
         return solution

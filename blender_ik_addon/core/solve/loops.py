@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Motions that are loops, whose last frame is the first one again: which are, and the rounds beside them."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from ..arrays import FloatArray, IntArray
+from ..engine.motion import OVERLAP
+from ..problem.system import SAME, System
+from ..tasks import OneOf
+
+
+def is_loop(system: System, values: FloatArray, preferred: FloatArray, own: slice) -> bool:
+    """Whether some frames are a loop, by targets, preferred pose and what no solve moves.
+
+    The targets of other frames must rest, or go round once more: otherwise the motion goes on beyond.
+
+    Args:
+        system: Of F frames.
+        values: Where they start, (F, nv) [m, rad].
+        preferred: What they prefer, (F, nv).
+        own: The frames.
+    """
+    first, last = own.start, own.stop - 1
+    if last - first < 3:
+        return False
+    ends = system.select(np.array([first, last]))
+    # Fixed channels and scales may differ too, which shows in the places of joints and of tasks' points.
+    posed = ends.place(values[[first, first]])
+    pairs = [preferred[[first, last]], posed.matrices, ends.residual(posed)]
+    if ends.given is not None:
+        pairs.append(ends.given)
+    if not all(np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in pairs):
+        return False
+    frames = np.arange(len(values))
+    beside = frames[(frames < first) | (frames > last)]
+    again = first + (beside - first) % (last - first)
+    return _aim_alike(system, [first], [last]) and any(
+        _aim_alike(system, beside.tolist(), like.tolist()) for like in (np.clip(beside, first, last), again)
+    )
+
+
+def _aim_alike(system: System, frames: list[int], others: list[int]) -> bool:
+    """Whether frames have the same targets as others, one by one, also those that are not taken."""
+    return all(
+        np.allclose(one, two, rtol=0.0, atol=SAME, equal_nan=True)
+        for frame, other in zip(frames, others, strict=True)
+        for one, two in zip(_aims(system, frame), _aims(system, other), strict=True)
+    )
+
+
+def _aims(system: System, frame: int) -> list[FloatArray]:
+    """Targets of a frame."""
+    tasks = system.select(np.array([frame])).tasks
+    return [
+        each.aim for task in tasks for each in (task.alternatives if isinstance(task, OneOf) else (task,))
+    ]
+
+
+def rounds(times: FloatArray, own: slice, smoothness: float) -> tuple[IntArray, FloatArray]:
+    """Frames and times of a loop, with those of the rounds before and after.
+
+    Args:
+        times: Of all frames, rising, (F,) [s].
+        own: The frames of the loop.
+        smoothness: τ [s], above 0: as many frames are added as the terms over time reach.
+
+    Returns:
+        The frames of F, (n,), and their times, rising, (n,) [s]; as many before the loop as after it.
+    """
+    begin, count = own.start, own.stop - 1 - own.start
+    period = float(times[own.stop - 1] - times[begin])
+    more = ceil(OVERLAP * min(smoothness, period) * count / period)
+    turns, frames = np.divmod(np.arange(-more, count + 1 + more), count)
+    frames += begin
+    return frames, times[frames] + turns * period
