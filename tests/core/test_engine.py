@@ -17,7 +17,7 @@ from blender_ik_addon.core import (
     solve,
     solve_sequence,
 )
-from blender_ik_addon.core.engine.energy import Energy, Strengths
+from blender_ik_addon.core.engine.energy import Energy, PenaltyWeights
 from blender_ik_addon.core.engine.kernel import Descent, _boxed, _Linear
 from blender_ik_addon.core.engine.pops import pops_of
 from blender_ik_addon.core.model.kinematics import forward_kinematics
@@ -48,13 +48,15 @@ def figure_energy(
     pose = Pose.from_channels(np.stack([pose.channels for pose in poses]))
     system = assemble(Problem(skeleton, tasks), pose)
     values = system.mechanism.values(pose)
-    return Energy(system, values).with_strengths(Strengths(20.0, 5.0)), values
+    return Energy(system, values).weakened(PenaltyWeights(20.0, 5.0)), values
 
 
 def total(energy: Energy, values: np.ndarray) -> np.ndarray:
     """The energy of each frame, (F,)."""
     state = energy.at(values)
-    return energy.pulls(state.squares, energy.strengths).sum(axis=1) + energy.posture(state.away)
+    return energy.penalty_terms(state.squares, energy.penalty_weights).sum(axis=1) + energy.posture(
+        state.deviation
+    )
 
 
 @pytest.mark.parametrize("softness", [0.0, 0.02, 0.5])
@@ -85,7 +87,7 @@ def test_at_a_minimum_the_hessian_is_that_of_the_energy(softness: float, other: 
     )
     pose = Pose.rest(skeleton)[None]
     system = assemble(Problem(skeleton, tasks), pose)
-    energy = Energy(system, system.mechanism.values(pose)).with_strengths(Strengths(20.0, 5.0))
+    energy = Energy(system, system.mechanism.values(pose)).weakened(PenaltyWeights(20.0, 5.0))
     found = Descent(
         energy, system.mechanism.values(pose), step_tolerance=1e-10, max_iterations=300, max_angle=0.8
     ).run()
@@ -104,7 +106,7 @@ def test_at_a_minimum_the_hessian_is_that_of_the_energy(softness: float, other: 
 def test_at_the_minimum_nothing_pulls_but_against_limits() -> None:
     energy, values = figure_energy(np.random.default_rng(8), limit=0.2)
     found = Descent(energy, values, step_tolerance=1e-9, max_iterations=300, max_angle=0.8).run()
-    assert found.settled.all()
+    assert found.converged.all()
     gradient = energy.model(energy.at(found.values)).gradient
     low, high = found.values <= energy.lower, found.values >= energy.upper
     loose = np.where(low, np.minimum(gradient, 0.0), np.where(high, np.maximum(gradient, 0.0), gradient))
@@ -123,7 +125,7 @@ def test_a_descent_ends_as_near_to_its_minimum_as_it_was_asked_to(limit: float |
         options = {"max_iterations": 300, "max_angle": 0.8}
         found = Descent(energy, values, step_tolerance=1e-5, **options).run()
         further = Descent(energy, found.values, step_tolerance=1e-11, **options).run()
-        assert found.settled.all() and further.settled.all()
+        assert found.converged.all() and further.converged.all()
         far.extend(np.abs(further.values - found.values).max(axis=1))
     # A minimum may be flat, and what an active set does at a corner is rounding.
     assert np.quantile(far, 0.9) < 1e-5 and np.quantile(far, 0.97) < 1e-4

@@ -62,7 +62,7 @@ def minimise_motion(energy: Energy, values: Array, times: Array, smoothness: flo
     """A motion at the minimum of its energy."""
     motion = prepare(energy, values, times, smoothness)
     assert list(motion.run())[-1] == pytest.approx(1.0)
-    assert motion.finished == len(times) and motion.settled.all()
+    assert motion.finished == len(times) and motion.converged.all()
     return motion
 
 

@@ -169,10 +169,10 @@ def test_a_soft_task_pulls_like_a_spring_and_never_harder_than_its_level(softnes
     system = assemble(Problem(FIGURE, (task,)), pose)
     energy = Energy(system, system.mechanism.values(pose))
     for strength in (30.0, 1e4, 1e8):
-        some = energy.pulling(np.full((1, 1), strength))
+        some = energy.with_penalty_weights(np.full((1, 1), strength))
         distance = np.geomspace(1e-6, 1e12, 60)
         squares = np.square([[distance], [1.001 * distance]]).swapaxes(1, 2)
-        near, ahead = (some.pulls(own, some.strengths)[:, 0] for own in squares)
+        near, ahead = (some.penalty_terms(own, some.penalty_weights)[:, 0] for own in squares)
         force = (ahead - near) / (0.001 * distance)
         assert (force <= strength * (1.0 + 1e-3)).all()
         spring = distance < 0.01 * strength * softness / FIGURE.reach
@@ -235,8 +235,8 @@ def test_an_exact_level_is_no_stronger_beside_a_soft_task_than_it_needs_to_be() 
     system = assemble(Problem(FIGURE, tasks), pose)
     energy = Energy(system, system.mechanism.values(pose))
     model = energy.model(energy.at(system.mechanism.values(pose)))
-    assert model.strengths[0, 0] < 0.1 * energy.strengths[0, 0]
-    assert model.strengths[0, 1] == energy.strengths[0, 1]
+    assert model.penalty_weights[0, 0] < 0.1 * energy.penalty_weights[0, 0]
+    assert model.penalty_weights[0, 1] == energy.penalty_weights[0, 1]
 
 
 def bent_arm(seed: int, softness: float, limit: float) -> tuple[Problem, Pose]:

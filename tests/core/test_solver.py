@@ -29,7 +29,7 @@ from blender_ik_addon.core import (
     forward_kinematics,
     solve,
 )
-from blender_ik_addon.core.engine.energy import STRENGTH_RATIO
+from blender_ik_addon.core.engine.energy import WEIGHT_RATIO
 from blender_ik_addon.core.problem.options import Redundancy
 from blender_ik_addon.core.problem.system import assemble
 from tests.core import builders
@@ -481,7 +481,7 @@ def test_lower_levels_change_no_higher_error(higher: str, lower: str, limit: flo
     # Of each level together: who misses how much of it is nearly free where its tasks contradict each other.
     for level in {task.priority for task in HIGHER[higher](skeleton)}:
         own = [task.priority == level for task in HIGHER[higher](skeleton)]
-        assert np.linalg.norm(found[own]) == pytest.approx(np.linalg.norm(alone[own]), abs=STRENGTH_RATIO**-2)
+        assert np.linalg.norm(found[own]) == pytest.approx(np.linalg.norm(alone[own]), abs=WEIGHT_RATIO**-2)
 
 
 @pytest.mark.parametrize("seed", [2, 5, 34, 122, 372, 391, 466, 571, 614, 682])

@@ -48,13 +48,13 @@ class Band:
                 some[near] = diagonal[frames[near]]
         return Band(self.diagonal[frames], first, second)
 
-    def times(self, away: FloatArray) -> FloatArray:
+    def times(self, deviation: FloatArray) -> FloatArray:
         """T applied to d (F, nv)."""
-        result = self.diagonal[:, None] * away
-        result[:-1] += self.first[:, None] * away[1:]
-        result[1:] += self.first[:, None] * away[:-1]
-        result[:-2] += self.second[:, None] * away[2:]
-        result[2:] += self.second[:, None] * away[:-2]
+        result = self.diagonal[:, None] * deviation
+        result[:-1] += self.first[:, None] * deviation[1:]
+        result[1:] += self.first[:, None] * deviation[:-1]
+        result[:-2] += self.second[:, None] * deviation[2:]
+        result[2:] += self.second[:, None] * deviation[:-2]
         return result
 
 
@@ -141,11 +141,11 @@ class Coupling:
         """A copy in which the frames' own energies have other weights, times (F,) [1]."""
         return replace(self, shares=self.shares * weights)
 
-    def part(self, frames: IntArray, away: FloatArray) -> Part:
+    def part(self, frames: IntArray, deviation: FloatArray) -> Part:
         """The terms of some frames (n,), rising, while the others stay at d (F, nv)."""
         band = self.band.select(frames)
-        pull = self.band.times(away)[frames] - band.times(away[frames])
-        return Part(self.shares[frames], band, pull)
+        of_fixed = self.band.times(deviation)[frames] - band.times(deviation[frames])
+        return Part(self.shares[frames], band, of_fixed)
 
 
 @dataclass(frozen=True)
@@ -156,22 +156,24 @@ class Part:
     """Weight of each frame's own energy, (n,)."""
     band: Band
     """T of these frames."""
-    pull: FloatArray
+    of_fixed: FloatArray
     """T d with the frames that stay, (n, nv)."""
 
-    def times(self, away: FloatArray) -> FloatArray:
+    def times(self, deviation: FloatArray) -> FloatArray:
         """T d of these frames for d (n, nv), those that stay included."""
-        return self.band.times(away) + self.pull
+        return self.band.times(deviation) + self.of_fixed
 
-    def energies(self, own: FloatArray, away: FloatArray, stiffness: FloatArray) -> FloatArray:
+    def energies(self, own: FloatArray, deviation: FloatArray, stiffness: FloatArray) -> FloatArray:
         """Energies of frames with the terms over time, (n,), but for what the others have among themselves.
 
         Args:
             own: Energies of the frames alone, (n,).
-            away: d, (n, nv).
+            deviation: d, (n, nv).
             stiffness: S, (nv,).
         """
-        over_time = np.einsum("fv,v,fv->f", away, stiffness, 0.5 * self.band.times(away) + self.pull)
+        over_time = np.einsum(
+            "fv,v,fv->f", deviation, stiffness, 0.5 * self.band.times(deviation) + self.of_fixed
+        )
         return np.asarray(self.shares * own + over_time, dtype=np.float64)
 
 

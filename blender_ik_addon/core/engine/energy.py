@@ -9,8 +9,8 @@ more [ChungChoi1994: Whitney's weighted inverse], the energy of one frame is
 r_k the residuals of penalty k (lengths divided by the reach, angles in rad, weights inside) and p the
 preferred pose. The exact tasks of a priority level share one penalty. ‖·‖ is exact [NocedalWright2006 §17.2]:
 a level that can be met with a force of less than σ_k is met, one that cannot pulls with σ_k and no more.
-Strengths σ, by level, σ_0 ≫ σ_1 ≫ …, are the priorities; δ rounds off the point of the norm and is far below
-any tolerance.
+Penalty weights σ by level, σ_0 ≫ σ_1 ≫ …, are the priorities; δ rounds off the point of the norm and is far
+below any tolerance.
 
 **Soft tasks** have a penalty each, with δ = σ s, s the softness: the pseudo-Huber function
 [HartleyZisserman2003 §A6.8]. Near its target such a task is a spring of stiffness 1/s, whatever σ is; far
@@ -44,34 +44,34 @@ from ..model.mechanism import Mechanism, PosedMechanism
 from ..model.rotation import nearest_euler
 from ..problem.system import System
 
-LAST_STRENGTH: Final = 1e4
+LAST_WEIGHT: Final = 1e4
 """σ of the last level [1]: a force that moves a joint by far more than a turn."""
-STRENGTH_RATIO: Final = 1e2
+WEIGHT_RATIO: Final = 1e2
 """σ of a level by that of the next one [1]."""
 ROUNDING_OFF: Final = 1e-6
 """Least δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
 MET: Final = 10.0 * ROUNDING_OFF
 """z of a level that is as good as met [1]; less than that of any soft task."""
 ENOUGH: Final = 10.0
-"""Strength of a level that is met, by 1, its force and those of the levels below [1], which it withstands:
-with all of σ, 1e16 times as stiff as the posture, rounding would decide what the level leaves free."""
+"""Penalty weight of a level that is met, by 1, its force and those of the levels below [1], which it
+withstands: with all of σ, 1e16 times as stiff as the posture, rounding would decide what it leaves free."""
 IDLE: Final = 1e-3
 """Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
 
 OVERSTRAINED: Final = 2.0
-"""Force by strength from which a level is seen to give way further than it was thought to [1]."""
+"""Force by penalty weight from which a level is seen to give way further than it was thought to [1]."""
 
 HAIR: Final = 1e-9
 """Distance from a limit [rad, m] that is none: a step that stops on it ends so far away by rounding."""
 
 
 @dataclass(frozen=True)
-class Strengths:
+class PenaltyWeights:
     """Penalty weights σ of the priority levels."""
 
-    last: float = LAST_STRENGTH
+    last: float = LAST_WEIGHT
     """σ of the last level [1]."""
-    ratio: float = STRENGTH_RATIO
+    ratio: float = WEIGHT_RATIO
     """σ of a level by that of the next one [1]."""
 
     def of(self, levels: int) -> FloatArray:
@@ -79,8 +79,8 @@ class Strengths:
         return self.last * self.ratio ** np.arange(levels - 1, -1, -1.0)
 
 
-SOFT: Final = Strengths(50.0, 5.0)
-"""Strengths that lead past local minima, and those of a motion; where all can be met they lead to the same
+SOFT: Final = PenaltyWeights(50.0, 5.0)
+"""Weights that lead past local minima, and those of a motion; where all can be met they lead to the same
 pose."""
 
 
@@ -88,35 +88,38 @@ pose."""
 class State:
     """The channels of N frames, and what the energy computes from them."""
 
-    values: FloatArray
-    """The free channels, (N, nv) [m, rad], inside the limits."""
     posed: PosedMechanism
-    """The mechanism there."""
+    """The mechanism, inside the limits."""
     residual: FloatArray
     """Scaled residual of all tasks, (N, m)."""
     squares: FloatArray
     """|r|² of each penalty, (N, K)."""
-    away: FloatArray
+    deviation: FloatArray
     """u − p, (N, nv)."""
     posture: FloatArray
     """Posture term, (N,) [1]."""
 
+    @property
+    def values(self) -> FloatArray:
+        """The free channels, (N, nv) [m, rad]."""
+        return self.posed.values
+
+    @property
+    def _arrays(self) -> tuple[FloatArray, ...]:
+        return self.residual, self.squares, self.deviation, self.posture
+
     def select(self, mechanism: Mechanism, frames: IntArray) -> State:
         """A copy of some frames (n,), for the mechanism of those frames."""
-        own = (array[frames] for array in (self.residual, self.squares, self.away, self.posture))
-        return State(self.values[frames], self.posed.select(mechanism, frames), *own)
+        return State(self.posed.select(mechanism, frames), *(array[frames] for array in self._arrays))
 
     def replaced(self, frames: IntArray, others: State) -> State:
         """A copy in which some frames (n,) are replaced by others."""
         if len(frames) == len(self.values):
             return others
-        arrays = [array.copy() for array in (self.residual, self.squares, self.away, self.posture)]
-        for array, other in zip(
-            arrays, (others.residual, others.squares, others.away, others.posture), strict=True
-        ):
+        arrays = [array.copy() for array in self._arrays]
+        for array, other in zip(arrays, others._arrays, strict=True):
             array[frames] = other
-        posed = self.posed.replaced(frames, others.posed)
-        return State(posed.values, posed, *arrays)
+        return State(self.posed.replaced(frames, others.posed), *arrays)
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ class Model:
     """Σ_k y_k ∂²r_k/∂u∂u, the part of it by which residuals bend, (N, nv, nv)."""
     row_weights: FloatArray
     """σ_k/z_k of each row, z_k with what the level gives way to, (N, m)."""
-    strengths: FloatArray
+    penalty_weights: FloatArray
     """σ_k, of penalties that are met no more than is enough, (N, K)."""
     resting: BoolArray
     """Channels that rest on limits, (N, nv)."""
@@ -188,18 +191,18 @@ class Energy:
             self.upper = np.fmax(system.upper, system.recorded)
         self.allowed: FloatArray | float = 0.0
         """Scaled residual at which a task counts as met, (N, m)."""
-        self.strengths: FloatArray = np.tile(self._strengths_of(Strengths()), (len(values), 1))
+        self.penalty_weights: FloatArray = np.tile(self._weights_of(PenaltyWeights()), (len(values), 1))
         """σ of each penalty in each frame, (N, K)."""
 
-    def _strengths_of(self, strengths: Strengths) -> FloatArray:
+    def _weights_of(self, weights: PenaltyWeights) -> FloatArray:
         """σ of each penalty, (K,)."""
-        return strengths.of(len(self.system.priorities))[self.level_of]
+        return weights.of(len(self.system.priorities))[self.level_of]
 
     def select(self, frames: IntArray) -> Energy:
         """A copy for some of the frames."""
         some = alike(self)
         some.system = self.system.select(frames)
-        some.preferred, some.strengths = self.preferred[frames], self.strengths[frames]
+        some.preferred, some.penalty_weights = self.preferred[frames], self.penalty_weights[frames]
         if self.lower.ndim > 1:
             some.lower, some.upper = self.lower[frames], self.upper[frames]
         return some
@@ -229,20 +232,21 @@ class Energy:
         some.preferred = values * self.weight
         return some
 
-    def with_strengths(self, strengths: Strengths) -> Energy:
+    def weakened(self, weights: PenaltyWeights) -> Energy:
         """A copy with other penalty weights, none above the present ones."""
         some = alike(self)
-        some.strengths = np.minimum(self._strengths_of(strengths), self.strengths)
+        some.penalty_weights = np.minimum(self._weights_of(weights), self.penalty_weights)
         return some
 
     def softened(self, frames: BoolArray) -> Energy:
         """A copy with the penalty weights that lead past local minima in some frames, (N,)."""
-        return self.pulling(np.where(frames[:, None], self.with_strengths(SOFT).strengths, self.strengths))
+        soft = self.weakened(SOFT).penalty_weights
+        return self.with_penalty_weights(np.where(frames[:, None], soft, self.penalty_weights))
 
-    def pulling(self, strengths: FloatArray) -> Energy:
+    def with_penalty_weights(self, penalty_weights: FloatArray) -> Energy:
         """A copy with given penalty weights, (N, K)."""
         some = alike(self)
-        some.strengths = strengths
+        some.penalty_weights = penalty_weights
         return some
 
     def at(self, values: FloatArray) -> State:
@@ -250,8 +254,8 @@ class Energy:
         values = np.where(values <= self.lower + HAIR, self.lower, values)
         posed = self.system.place(np.where(values >= self.upper - HAIR, self.upper, values))
         residual = self.system.residual(posed) * self.row_scale - self.allowed
-        away = posed.values * self.weight - self.preferred
-        return State(posed.values, posed, residual, self.squares(residual), away, self.posture(away))
+        deviation = posed.values * self.weight - self.preferred
+        return State(posed, residual, self.squares(residual), deviation, self.posture(deviation))
 
     def unwound(self, values: FloatArray) -> FloatArray:
         """Poses (N, nv) rewritten with the angles nearest to the preferred ones, inside the limits.
@@ -292,22 +296,22 @@ class Energy:
 
     def norms(self, squares: FloatArray) -> FloatArray:
         """Norm z of each penalty for |r|², (N, K) each [1]."""
-        rounding_off = np.maximum(self.strengths * self.softness, ROUNDING_OFF)
+        rounding_off = np.maximum(self.penalty_weights * self.softness, ROUNDING_OFF)
         return np.sqrt(squares + rounding_off * rounding_off)
 
-    def pulls(self, squares: FloatArray, strengths: FloatArray) -> FloatArray:
-        """σ_k ‖r_k‖_δ of each penalty for |r|² and strengths, (N, K) each."""
-        rounding_off = np.maximum(strengths * self.softness, ROUNDING_OFF)
+    def penalty_terms(self, squares: FloatArray, penalty_weights: FloatArray) -> FloatArray:
+        """σ_k ‖r_k‖_δ of each penalty for |r|² and σ, (N, K) each."""
+        rounding_off = np.maximum(penalty_weights * self.softness, ROUNDING_OFF)
         # z − δ would be all rounding for δ far above |r|.
-        return strengths * squares / (np.sqrt(squares + rounding_off * rounding_off) + rounding_off)
+        return penalty_weights * squares / (np.sqrt(squares + rounding_off * rounding_off) + rounding_off)
 
-    def posture(self, away: FloatArray) -> FloatArray:
+    def posture(self, deviation: FloatArray) -> FloatArray:
         """Posture term ½ |u − p|² of each frame for u − p (N, nv), (N,) [1]."""
-        return 0.5 * np.square(self.unturned(away)) @ self.stiffness
+        return 0.5 * np.square(self.unturned(deviation)) @ self.stiffness
 
-    def unturned(self, away: FloatArray) -> FloatArray:
+    def unturned(self, deviation: FloatArray) -> FloatArray:
         """Differences u − p (N, nv) without whole turns."""
-        return away - self._whole * np.rint(away / self.turn)
+        return deviation - self._whole * np.rint(deviation / self.turn)
 
     def model(
         self,
@@ -324,9 +328,10 @@ class Energy:
             beside: Gradient that other terms add to it, (N, nv).
             held: Which channels the last step has left on a limit, (N, nv); False for none.
         """
+        weights = self.penalty_weights
         jacobian = self.system.jacobian(state.posed) * self._jacobian_scale
         norms, r = self.norms(state.squares), state.residual
-        towards = self.unturned(state.away)
+        towards = self.unturned(state.deviation)
         posture = self.stiffness * towards
         if beside is not None:
             posture += beside
@@ -336,15 +341,15 @@ class Energy:
         # Which channels rest on limits follows from the forces, and these from which do.
         while True:
             forces, sizes, given = self._forces(jacobian, r, norms, towards, resting, damping)
-            pulls = np.where(met | ~self.exact, sizes, self.strengths)
-            withstood = np.maximum.accumulate(pulls[:, ::-1], axis=1)[:, ::-1]
-            strengths = np.where(met, np.minimum(self.strengths, ENOUGH * (withstood + 1.0)), self.strengths)
-            gradient = posture + self._pulled(jacobian, r, strengths / norms)
+            exerted = np.where(met | ~self.exact, sizes, weights)
+            withstood = np.maximum.accumulate(exerted[:, ::-1], axis=1)[:, ::-1]
+            enough = np.where(met, np.minimum(weights, ENOUGH * (withstood + 1.0)), weights)
+            gradient = posture + self._gradient(jacobian, r, enough / norms)
             pressed = resting | (low & (gradient > 0.0)) | (high & (gradient < 0.0))
             if (pressed == resting).all():
                 break
             resting = pressed
-        row_weights = self._of_rows(strengths / given)
+        row_weights = self._of_rows(enough / given)
         by_norm = r / self._of_rows(2.0 * norms * given)
         # What stands between Jᵀ and J, (N, m, m).
         of_rows = -forces[:, :, None] * by_norm[:, None, :] * self._same_penalty
@@ -354,9 +359,9 @@ class Energy:
         curved *= self._curvature_scale
         hessian = jacobian.swapaxes(1, 2) @ (of_rows @ jacobian)
         hessian += curved
-        return Model(jacobian, gradient, hessian, curved, row_weights, strengths, resting)
+        return Model(jacobian, gradient, hessian, curved, row_weights, enough, resting)
 
-    def _pulled(self, jacobian: FloatArray, residual: FloatArray, weights: FloatArray) -> FloatArray:
+    def _gradient(self, jacobian: FloatArray, residual: FloatArray, weights: FloatArray) -> FloatArray:
         """Gradient (N, nv) by penalties with a weight of each residual, (N, K)."""
         return ((self._of_rows(weights) * residual)[:, None, :] @ jacobian)[:, 0]
 
@@ -381,15 +386,15 @@ class Energy:
         own = diagonals(gram) + least_diagonal(gram)
         given = norms
         while True:
-            diagonals(gram)[...] = own + self._of_rows(given / self.strengths)
+            diagonals(gram)[...] = own + self._of_rows(given / self.penalty_weights)
             forces = np.asarray(np.linalg.solve(gram, wanted[..., None])[..., 0], dtype=np.float64)
             sizes = np.sqrt(self.squares(forces))
-            over = np.maximum(1.0, sizes / self.strengths)
+            over = np.maximum(1.0, sizes / self.penalty_weights)
             given = given * over
             if not (over > OVERSTRAINED).any():
                 break
         forces /= self._of_rows(over)
-        return forces, np.minimum(sizes, self.strengths), given
+        return forces, np.minimum(sizes, self.penalty_weights), given
 
 
 def least_diagonal(gram: FloatArray) -> FloatArray:

@@ -81,7 +81,7 @@ class Minimum:
     included, (G,)."""
     iterations: IntArray
     """(G,)."""
-    settled: BoolArray
+    converged: BoolArray
     """Whether a group has come to rest, (G,)."""
     cancelled: bool
     """Whether the callback asked to stop."""
@@ -169,7 +169,7 @@ class Descent(Iterator[None]):
         beside = None
         if tied is not None:
             # What the terms over time pull with, for a frame whose own energy has the weight 1.
-            beside = tied.times(here.away) / tied.shares[:, None] * self.energy.stiffness
+            beside = tied.times(here.deviation) / tied.shares[:, None] * self.energy.stiffness
         outcome = _Step(self, self.energy.model(here, self.damping, beside, self.held)).attempt()
         groups = moving if tied is None else np.zeros(1, dtype=np.int64)
         precision = self._precision[groups]
@@ -230,9 +230,9 @@ class Descent(Iterator[None]):
         whole, coupling = self._whole, self._coupling
         self.damping, self.held = self._damping[frames], self._held[frames]
         if coupling is not None:
-            away = self._state.away.copy()
-            away[frames] = 0.0
-            self.tied = coupling.part(frames, away)
+            deviation = self._state.deviation.copy()
+            deviation[frames] = 0.0
+            self.tied = coupling.part(frames, deviation)
         if np.array_equal(frames, self._moving):
             return
         self._moving = frames
@@ -243,14 +243,14 @@ class Descent(Iterator[None]):
     def _end(self) -> Minimum:
         """Result for the present state."""
         self._move(np.arange(len(self._ahead)))
-        pulls = self._whole.pulls(self._state.squares, self._whole.strengths)
-        # Of a level that is met only rounding is left, which its strength would make much of.
-        pulls[self._whole.norms(self._state.squares) <= MET] = 0.0
-        energies = self.with_time(pulls.sum(axis=1) + self._state.posture, self._state.away).sum(1)
-        settled = self._ahead <= self._precision
+        terms = self._whole.penalty_terms(self._state.squares, self._whole.penalty_weights)
+        # Of a level that is met only rounding is left, which its weight would make much of.
+        terms[self._whole.norms(self._state.squares) <= MET] = 0.0
+        energies = self.with_time(terms.sum(axis=1) + self._state.posture, self._state.deviation).sum(1)
+        converged = self._ahead <= self._precision
         if self._coupling is not None:
-            settled = np.array([settled.all()])
-        return Minimum(self._state, energies, self._iterations, settled, self._cancelled)
+            converged = np.array([converged.all()])
+        return Minimum(self._state, energies, self._iterations, converged, self._cancelled)
 
     @property
     def frames(self) -> int:
@@ -265,15 +265,15 @@ class Descent(Iterator[None]):
         """Largest absolute value of numbers (n, k) in each group, (g,)."""
         return np.abs(self.by_group(per_frame)).max(axis=(1, 2), initial=0.0)
 
-    def merit(self, state: State, strengths: FloatArray) -> FloatArray:
+    def merit(self, state: State, penalty_weights: FloatArray) -> FloatArray:
         """Merit of each frame, with the terms over time, (g, n/g)."""
-        own = self.energy.pulls(state.squares, strengths).sum(axis=1) + state.posture
-        return self.with_time(own, state.away)
+        own = self.energy.penalty_terms(state.squares, penalty_weights).sum(axis=1) + state.posture
+        return self.with_time(own, state.deviation)
 
-    def with_time(self, own: FloatArray, away: FloatArray) -> FloatArray:
+    def with_time(self, own: FloatArray, deviation: FloatArray) -> FloatArray:
         """Energies of frames alone (n,) with the terms over time, (g, n/g), for u − p (n, nv)."""
         if self.tied is not None:
-            own = self.tied.energies(own, away, self.energy.stiffness)
+            own = self.tied.energies(own, deviation, self.energy.stiffness)
         return self.by_group(own)
 
 
@@ -339,7 +339,7 @@ class _Step:
         self._gradient, self._hessian = gradient, hessian
         if self._tied is None:
             self._straighten()
-        self._merit = descent.merit(here, model.strengths)
+        self._merit = descent.merit(here, model.penalty_weights)
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
@@ -379,11 +379,11 @@ class _Step:
         more = (1.0 / short - 1.0) * bent_up.sum(axis=1) / np.maximum(square.sum(axis=1), 1e-300)
         bent_up /= np.maximum(square * short[:, None], 1e-300)
         change *= short.repeat(frames)[:, None]
-        jacobian, strengths = self._model.jacobian, self._model.strengths
+        jacobian, penalty_weights = self._model.jacobian, self._model.penalty_weights
         predicted = here.residual + times(jacobian, change)
         promised = self._promised(predicted, change)
         there = energy.at(here.values + change / energy.weight)
-        merit = descent.merit(there, strengths)
+        merit = descent.merit(there, penalty_weights)
         promise = self._merit - promised
         wanted = promise.sum(1)
         live = np.ones(len(merit), dtype=np.bool_)
@@ -392,14 +392,14 @@ class _Step:
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
             back = -(bent[:, None, :] @ correcting)[:, 0]
-            costs = energy.pulls(energy.squares(bent), strengths).sum(axis=1)
+            costs = energy.penalty_terms(energy.squares(bent), penalty_weights).sum(axis=1)
             live &= descent.by_group(costs).sum(1) > BENT * np.abs(wanted)
             live &= descent.largest(back) <= 0.5 * size
             if not live.any():
                 break
             corrected = np.minimum(np.maximum(change + back, low), high)
             other = energy.at(here.values + corrected / energy.weight)
-            other_merit = descent.merit(other, strengths)
+            other_merit = descent.merit(other, penalty_weights)
             live &= other_merit.sum(1) < merit.sum(1)
             mask = live.repeat(frames)
             there = there.replaced(*_some(energy, other, mask))
@@ -422,7 +422,7 @@ class _Step:
             # Where limits have turned a step uphill its curvature says little: half way, in powers of ten.
             refused = np.where(uphill, np.sqrt(old * refused), refused)
             new = np.where(taken[:, None], new, refused)
-        moved = descent.by_group(np.abs(there.away - here.away).max(axis=1))
+        moved = descent.by_group(np.abs(there.deviation - here.deviation).max(axis=1))
         # What damping has kept back is still to come, above all where nothing but the posture holds.
         longer = 1.0 + old / np.minimum(np.maximum(bent_up - old, FLAT), 1.0)
         return _Outcome(taken, there, (moved * longer).ravel(), new.ravel(), wanted, stays)
@@ -439,11 +439,12 @@ class _Step:
     def _promised(self, predicted: FloatArray, change: FloatArray) -> FloatArray:
         """The merit of each frame as the linear model of the residual has it, (G, F)."""
         energy, model = self._energy, self._model
-        away = self._here.away + change
-        own = energy.pulls(energy.squares(predicted), model.strengths).sum(axis=1) + energy.posture(away)
+        deviation = self._here.deviation + change
+        own = energy.penalty_terms(energy.squares(predicted), model.penalty_weights).sum(axis=1)
+        own += energy.posture(deviation)
         # What a correction of the bent residual changes in the posture, to second order.
         own += 0.5 * (times(model.curvature, change) * change).sum(axis=1)
-        return self._descent.with_time(own, away)
+        return self._descent.with_time(own, deviation)
 
 
 class _Linear:

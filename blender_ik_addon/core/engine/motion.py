@@ -7,10 +7,10 @@ of the cost. Its difference from the preferred pose is interpolated to every 4th
 so on to all frames, where a few iterations are left. Which frames can meet their targets is taken from
 the coarser frames on either side, until all frames are solved alone.
 
-**Strengths.** With the strengths of a single pose a motion would jump for the last hundredth of a
+**Penalty weights.** With those of a single pose a motion would jump for the last hundredth of a
 millimetre, where a limb gets straight or turns about. So levels are weaker here, and nearer to each other
 while targets move: where these rest nothing can jump, and a level gives way to those below by no more than in
-a single pose. Between the two strengths change over 2 τ.
+a single pose. Between the two they change over 2 τ.
 
 Terms over time also resist the motion of the targets themselves, by a force that is known: T x for targets
 that move along x. A level that its frame can meet alone is strengthened by a multiple of that force, and is
@@ -18,7 +18,7 @@ met however fast its targets move. One that the frame cannot meet is not, and do
 less against the terms over time then. From frames beside it to those that are more than τ away this changes
 by degrees, from the force alone to its multiple: the body leans into what is out of reach over more frames.
 Where targets jump the force has no bound. There the terms over time are weakened until it is no more than the
-strength of a single pose: frames beside a jump would otherwise miss their targets to be nearer to it.
+penalty weight of a single pose: frames beside a jump would otherwise miss their targets to be nearer to it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from .coupling import Coupling
-from .energy import LAST_STRENGTH, SOFT, STRENGTH_RATIO, Energy, State
+from .energy import LAST_WEIGHT, SOFT, WEIGHT_RATIO, Energy, State
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
 from .restarts import searching
 
@@ -41,7 +41,7 @@ FARTHEST: Final = 8
 SPACINGS: Final = tuple(FARTHEST >> halvings for halvings in range(FARTHEST.bit_length()))
 """Every how many frames are solved, one after the other; all at the end."""
 LEVER: Final = 300.0
-"""Strength of a level that can be met by the force that its targets' own motion asks for [1]: joints move
+"""Weight of a level that can be met by the force that its targets' own motion asks for [1]: joints move
 targets by short levers, by the square of 0.06 of the reach."""
 OUT_OF_REACH: Final = 0.25
 """Weight of a frame that cannot meet its targets [1]: bodies are drawn towards them over twice the time, and
@@ -120,8 +120,9 @@ class Motion:
         """
         self._far = far
         self._energy, self._start = energy, values
-        self._weak = energy.pulling(_strengths(energy, values, Coupling.of(times, options.smoothness).span))
-        """With the strengths of a motion."""
+        span = Coupling.of(times, options.smoothness).span
+        self._weak = energy.with_penalty_weights(_penalty_weights(energy, values, span))
+        """With the penalty weights of a motion."""
         self._times, self._options, self._reached = times, options, tolerance
         self.values: FloatArray = values.copy()
         """(F, nv) [m, rad]."""
@@ -129,7 +130,7 @@ class Motion:
         """Each frame minimised alone, starting from the motion, (F, nv)."""
         self.finished = 0
         """Number of first frames that are solved."""
-        self.settled: BoolArray = np.zeros(len(times), dtype=np.bool_)
+        self.converged: BoolArray = np.zeros(len(times), dtype=np.bool_)
         """Whether a frame's window has converged, (F,)."""
         self.iterations: IntArray = np.zeros(len(times), dtype=np.int64)
         """Iterations of each frame's window, (F,)."""
@@ -142,12 +143,12 @@ class Motion:
         work = 2.0 + sum(1.0 / spacing for spacing in (*spacings[:1], *spacings))
         done = 0.0
         weight, times, weak = self._energy.weight, self._times, self._weak
-        known, away = times, weak.at(self._start).away
+        known, deviation = times, weak.at(self._start).deviation
         met = np.zeros((frames, weak.penalties), dtype=np.bool_)  # not known yet
         for spacing in spacings:
             index = np.unique(np.append(np.arange(0, frames, spacing), frames - 1))
             some, wanted = weak.select(index), times[index]
-            values = (_interpolated(known, away, wanted) + some.preferred) / weight
+            values = (_interpolated(known, deviation, wanted) + some.preferred) / weight
             after, before = np.searchsorted(known, wanted), np.searchsorted(known, wanted, side="right") - 1
             coupling = Coupling.of(wanted, self._options.smoothness)
             weights = _weights(some, met[before] & met[after], coupling)
@@ -168,9 +169,9 @@ class Motion:
                 begin, end = (done + np.array([first, window.kept]) / len(index) / spacing) / work
                 values[part] = yield from _progress(plan, float(begin), float(end))
             done += 1.0 / spacing
-            known, away = wanted, values * weight - some.preferred
+            known, deviation = wanted, values * weight - some.preferred
             met = _with_all_above(some, self._met(some, some.at(values)))
-        self.values = (_interpolated(known, away, times) + self._energy.preferred) / weight
+        self.values = (_interpolated(known, deviation, times) + self._energy.preferred) / weight
         for window in windows(times, self._options.smoothness):
             first = window.frames.start + window.fixed
             begin, end = (done + 2.0 * np.array([first, window.kept]) / frames) / work
@@ -194,7 +195,7 @@ class Motion:
         seeds, poses = yield from self._lost(energy, found.values, window.fixed)
         if len(seeds):
             # Frames far apart miss a body that turns fast, and weak levels give way far to those below.
-            # Followed frame by frame at full strengths, from where it has been found, it is not missed.
+            # Followed frame by frame at full weights, from where it has been found, it is not missed.
             start = self._start[part].copy()
             start[seeds] = poses
             followed = yield from self._followed(energy, start, seeds)
@@ -209,20 +210,20 @@ class Motion:
         self.alone[new] = alone[window.fixed :]
         self.iterations[new] = found.iterations
         # A motion that no step lowers any more has converged too.
-        self.settled[new] = found.settled | (found.iterations < self._options.max_iterations)
+        self.converged[new] = found.converged | (found.iterations < self._options.max_iterations)
 
     def _strengthened(
         self, energy: Energy, weak: Energy, values: FloatArray, coupling: Coupling
     ) -> Plan[tuple[Minimum, FloatArray]]:
         """The minimum with levels strengthened by what their targets' motion asks for; each frame alone."""
         met, alone = yield from self._alone(energy, values)
-        # Soft tasks keep their strength: they are meant to give way.
+        # Soft tasks keep their weight: they are meant to give way.
         firm = met & energy.exact
         coupling, asked = _asked(energy, values, firm, coupling.weighted(_weights(energy, met, coupling)))
         # With a multiple of the force beside a frame that cannot meet its targets a limb would snap straight
         # there, or bend all at once.
         factor = 1.0 + LEVER ** _apart(met, coupling.span) / SOFT.last * asked[:, None]
-        stronger = weak.pulling(weak.strengths * np.where(firm, factor, 1.0))
+        stronger = weak.with_penalty_weights(weak.penalty_weights * np.where(firm, factor, 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
 
@@ -248,18 +249,19 @@ class Motion:
         return frames[lost], found.values[lost]
 
     def _strict(self, energy: Energy, values: FloatArray, coupling: Coupling) -> float:
-        """Energy of a motion (F, nv) with the strengths of single poses, without levels that are reached."""
+        """Energy of a motion (F, nv) with the weights of single poses, without levels that are reached."""
         state, every = energy.at(values), np.arange(len(values))
-        pulls = np.where(self._met(energy, state), 0.0, energy.pulls(state.squares, energy.strengths))
-        tied = coupling.part(every, np.zeros_like(state.away))
-        own = pulls.sum(axis=1) + state.posture
-        return float(tied.energies(own, state.away, energy.stiffness).sum())
+        terms = energy.penalty_terms(state.squares, energy.penalty_weights)
+        terms[self._met(energy, state)] = 0.0
+        tied = coupling.part(every, np.zeros_like(state.deviation))
+        own = terms.sum(axis=1) + state.posture
+        return float(tied.energies(own, state.deviation, energy.stiffness).sum())
 
     def _lowest(
         self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
     ) -> Plan[FloatArray]:
         """The lowest minimum from given starts, (F, nv) each, the first of which may be `far` from it."""
-        alike = energy.with_strengths(replace(SOFT, ratio=1.0))
+        alike = energy.weakened(replace(SOFT, ratio=1.0))
         best: Minimum | None = None
         for number, start in enumerate(starts):
             if any(np.abs(start - other).max(initial=0.0) <= ROUGH for other in starts[:number]):
@@ -268,7 +270,7 @@ class Motion:
             # A difference that rounding and tolerances explain makes no better motion.
             if best is None or found.energies[0] < best.energies[0] - self._options.step_tolerance:
                 best = found
-            if far and not number and (alike.strengths != energy.strengths).any():
+            if far and not number and (alike.penalty_weights != energy.penalty_weights).any():
                 start = (yield from self._lowered(alike, start, coupling, ROUGH, WORTH)).values
                 found = yield from self._lowered(energy, start, coupling, ROUGH, WORTH)
                 if found.energies[0] < best.energies[0] - self._options.step_tolerance:
@@ -382,16 +384,16 @@ def _with_all_above(energy: Energy, met: BoolArray) -> BoolArray:
     return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met
 
 
-def _strengths(energy: Energy, values: FloatArray, span: int) -> FloatArray:
+def _penalty_weights(energy: Energy, values: FloatArray, span: int) -> FloatArray:
     """σ of each penalty in a motion from bodies (F, nv) whose τ spans so many frames, (F, K)."""
     forth = (_residual(energy, values, 1) - energy.at(values).residual)[:-1]
     way = np.linalg.norm(np.hstack([forth, np.diff(energy.preferred, axis=0)]), axis=1)
     still = 1.0 / (1.0 + np.square(span / RESTING * np.pad(way, 1)))
     still = np.pad(np.minimum(still[1:], still[:-1]), span, mode="edge")
     part = np.convolve(still, np.full(2 * span + 1, 1.0 / (2 * span + 1)), "valid")
-    soft = energy.with_strengths(SOFT).strengths
-    strict = energy.with_strengths(replace(SOFT, ratio=STRENGTH_RATIO)).strengths
-    # Soft tasks keep their strength: they are meant to give way.
+    soft = energy.weakened(SOFT).penalty_weights
+    strict = energy.weakened(replace(SOFT, ratio=WEIGHT_RATIO)).penalty_weights
+    # Soft tasks keep their weight: they are meant to give way.
     return np.asarray(soft * (strict / soft) ** (part[:, None] * energy.exact), dtype=np.float64)
 
 
@@ -423,7 +425,7 @@ def _asked(
     here = energy.at(values).residual
     forth = np.where(both, (_residual(energy, values, 1) - here)[:-1], 0.0)
     back = np.where(both, (_residual(energy, values, -1) - here)[1:], 0.0)
-    coupling = coupling.loosened(forth, back, LAST_STRENGTH / LEVER)
+    coupling = coupling.loosened(forth, back, LAST_WEIGHT / LEVER)
     force = np.zeros_like(here)
     step, change = coupling.speeds[:, None], coupling.accelerations[:, None]
     rates = coupling.rates[:, None]

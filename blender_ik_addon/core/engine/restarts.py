@@ -2,19 +2,19 @@
 """The search for a pose: from where the body is, from the preferred pose, and from random starts.
 
 The energy has local minima: a knee that is asked to bend backwards is stuck at its limit although the leg,
-turned half round, would reach. One descent at full strengths leads to the minimum next to the body, and ends
+turned half round, would reach. One descent at full weights leads to the minimum next to the body, and ends
 if its first step takes the body away: a solved pose is a minimum, so solving it again leaves it where it is.
-Another starts at the preferred pose, with soft strengths first, which pass small minima. Channels with limits
+Another starts at the preferred pose, with soft weights first, which pass small minima. Channels with limits
 on both sides start in the middle of these: a leg that stands straight on the limit of its knee would stay
 straight, and the body fold over it. Where the body is has no part in this: so poses do not hang on those
 before them, and what is solved again stays.
 
 Where targets are missed, random starts follow: channels that move a missed task, or a task that shares
-channels with it, are spread over their limits, others stay. Every other one descends at soft strengths and
-the rest at full ones: soft strengths pass small minima, full ones meet targets far from the preferred pose,
+channels with it, are spread over their limits, others stay. Every other one descends at soft weights and
+the rest at full ones: soft weights pass small minima, full ones meet targets far from the preferred pose,
 which soft ones would rather miss. After a few iterations the lower half of each kind goes on, and after some
 more the lower half of that: successive halving [JamiesonTalwalkar2016]. The lowest of each kind is minimised
-at full strengths if it is lower than what the pose found so far leads to in the same way, since most starts
+at full weights if it is lower than what the pose found so far leads to in the same way, since most starts
 lead to one place.
 """
 
@@ -35,7 +35,7 @@ SEED: Final = 1
 RANGE: Final = (1.6, 0.3)
 """Most by which channels without limits start from the preferred value, angles [rad] and places [reach]."""
 LOWER: Final = 1e-3
-"""By which part of the posture and of the misses [1], at the last level's strength, another start must lower
+"""By which part of the posture and of the misses [1], at the last level's weight, another start must lower
 the energy to be taken: less is no better pose."""
 COMPARED: Final = 5
 """Iterations after which starts are compared, three times: the lower half goes on twice, then the lowest is
@@ -73,7 +73,7 @@ def searching(
         blocks = -(-len(missed) * (options.restarts + 2) // AT_ONCE)
         for block in np.array_split(missed, blocks) if blocks else ():
             found = yield from _restarted(energy, found, block, options, tolerance)
-    unfinished = np.flatnonzero(~found.settled)
+    unfinished = np.flatnonzero(~found.converged)
     return (yield from _finished(energy, found, unfinished, options, options.max_iterations, callback))
 
 
@@ -88,7 +88,7 @@ def _restarted(
         np.vstack([at, at, np.where(moves, random_starts(some.select(one), options.restarts), at)])
         for one, at, moves in zip(np.arange(len(block))[:, None], here, helps, strict=True)
     ]
-    # Every other start descends at soft strengths; the first of either is where the body is.
+    # Every other start descends at soft weights; the first of either is where the body is.
     n, count = len(block), options.restarts + 2
     soft = np.arange(n * count) % count % 2 == 0
     many = energy.select(block.repeat(count)).softened(soft)
@@ -146,7 +146,7 @@ def _lowest_about(
     near, far = (_rows(energy, first, np.flatnonzero(some)) for some in (~weak, weak))
     # A body that one step takes away is not next to a minimum, nor one that finds no step.
     moved = np.abs(near.values - values).max(axis=1, initial=0.0)
-    close = np.flatnonzero(near.settled | ((moved > 0.0) & (moved <= ROUGH)))
+    close = np.flatnonzero(near.converged | ((moved > 0.0) & (moved <= ROUGH)))
     near = yield from _finished(energy, near, close, options, most, callback)
     far = replace(far, iterations=np.maximum(near.iterations, far.iterations))
     if near.cancelled:
@@ -154,7 +154,7 @@ def _lowest_about(
     left = np.maximum(most - far.iterations, 1)
     far = yield from _finished(energy, far, np.arange(count), options, left, callback)
     # Only a body that is at rest is next to a minimum.
-    margin = np.where(near.settled, _margin(energy, near), 0.0)
+    margin = np.where(near.converged, _margin(energy, near), 0.0)
     kept = np.flatnonzero(far.energies >= near.energies - margin)
     return replace(_replaced(energy, far, kept, near, kept), iterations=far.iterations)
 
@@ -183,8 +183,8 @@ def _finished(
 def _margin(energy: Energy, found: Minimum) -> FloatArray:
     """Energy by which another pose must be lower than the minimum found to replace it, (N,)."""
     state = found.state
-    last = energy.strengths[:, -1:]
-    missed = energy.pulls(state.squares, last) + last * ROUNDING_OFF
+    last = energy.penalty_weights[:, -1:]
+    missed = energy.penalty_terms(state.squares, last) + last * ROUNDING_OFF
     return LOWER * (missed.sum(axis=1) + state.posture)
 
 
@@ -195,7 +195,7 @@ def _rows(energy: Energy, found: Minimum, rows: IntArray) -> Minimum:
         state=found.state.select(energy.system.mechanism, rows),
         energies=found.energies[rows],
         iterations=found.iterations[rows],
-        settled=found.settled[rows],
+        converged=found.converged[rows],
     )
 
 
@@ -203,13 +203,13 @@ def _replaced(energy: Energy, found: Minimum, frames: IntArray, other: Minimum, 
     """Minima with some frames (n,) replaced by frames `taken` of another search."""
     if not len(frames):
         return found
-    energies, settled = found.energies.copy(), found.settled.copy()
-    energies[frames], settled[frames] = other.energies[taken], other.settled[taken]
+    energies, converged = found.energies.copy(), found.converged.copy()
+    energies[frames], converged[frames] = other.energies[taken], other.converged[taken]
     iterations = found.iterations.copy()
     iterations[frames] += other.iterations[taken]
     state = found.state.replaced(frames, other.state.select(energy.system.mechanism, taken))
     cancelled = found.cancelled or other.cancelled
-    return Minimum(state, energies, iterations, settled, cancelled)
+    return Minimum(state, energies, iterations, converged, cancelled)
 
 
 def _minimum(

@@ -223,7 +223,7 @@ class Iteration(ABC):
         """|r| at the start and after each iteration [1]."""
         self.most_iterations = options.max_iterations
         """After how many to stop."""
-        self.settled = not (system.size and len(self.at.residual))
+        self.converged = not (system.size and len(self.at.residual))
         """Whether there is no more to be done."""
         self.prefers = options.preferred_pose and self.stacked.prefers and options.uses("redundancy")
         """Whether what the tasks leave free goes to the preferred pose."""
@@ -250,7 +250,7 @@ class Iteration(ABC):
             Whether the callback has stopped it.
         """
         cancelled = False
-        while not (self.settled or cancelled or self.iterations >= self.most_iterations):
+        while not (self.converged or cancelled or self.iterations >= self.most_iterations):
             self.iterate()
             cancelled = callback is not None and bool(callback(self.iterations, self.at.values))
         self.conclude()
@@ -272,7 +272,7 @@ class StepRuleLoop(Iteration):
         self._plain = False
         """Whether steps are without clamp distance and alternate Jacobian."""
         if not self.prefers:
-            self.settled |= self.at.error <= self.margin  # what is met stays exactly as it is
+            self.converged |= self.at.error <= self.margin  # what is met stays exactly as it is
         self._least = self.at.error
         self._straight = self.at
         """The last pose whose error was the least or nothing."""
@@ -321,7 +321,7 @@ class StepRuleLoop(Iteration):
         if met or size < tolerance or self._radius < SHRINKAGE * tolerance:
             beside = self.stacked.off_saddle(self.at) if self.at.error > self.margin else None
             if beside is None:
-                self.settled = True
+                self.converged = True
             else:
                 self.at, self._radius = beside, self._longest
         self.errors.append(self.at.error)

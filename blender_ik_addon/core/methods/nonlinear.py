@@ -93,7 +93,7 @@ class NonlinearProgram(Iteration):
         elif descent.converged:
             beside = stacked.off_saddle(self.at) if self.at.error > self.margin else None
             if beside is None:
-                self.settled = True
+                self.converged = True
             else:
                 self.at = beside
                 self._descent = self._minimisation()

@@ -224,16 +224,13 @@ class System:
         return np.where(np.isnan(self.recorded), values, self.recorded)
 
     def place(self, values: FloatArray) -> PosedMechanism:
-        """Forward kinematics for the free channels (F, nv)."""
-        return self.settled(self.mechanism.place(values))
-
-    def settled(self, posed: PosedMechanism) -> PosedMechanism:
-        """The mechanism with the slack variables at their best."""
+        """Forward kinematics for the free channels (F, nv); slack variables are put at their best."""
+        posed = self.mechanism.place(values)
         if not self._clears:
             return posed
         values = posed.values
         for rows in self._kinds:
-            values = rows.settled(posed, values)
+            values = rows.best_slacks(posed, values)
         return replace(posed, values=values)
 
     # Choices between alternatives

@@ -27,7 +27,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..engine.energy import Energy, Strengths
+from ..engine.energy import Energy, PenaltyWeights
 from ..engine.kernel import Descent, Minimum, steps
 from ..errors import IKError
 from ..explain.explanation import explain
@@ -38,9 +38,9 @@ from ..problem.system import System, assemble, tolerances
 from ..threads import one_thread
 from .solver import Solution, Status, TaskError, check_one_pose, solving, task_errors
 
-MOVING: Final = Strengths(7.0, 3.0)
-"""Strengths of the levels while targets move: firmer ones snap limbs straight where a target goes out of
-reach, and lead to minima from which there is no way back."""
+MOVING: Final = PenaltyWeights(7.0, 3.0)
+"""Penalty weights of the levels while targets move: firmer ones snap limbs straight where a target goes out
+of reach, and lead to minima from which there is no way back."""
 STEPS: Final = 8
 """Most iterations in an update: for the goal, for the body, and of a solve while targets rest."""
 MOVING_TURN: Final = 0.1
@@ -158,12 +158,12 @@ class Follower:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
         self._aim(targets)
-        energy = self._energy(self._moving).with_strengths(MOVING)
+        energy = self._energy(self._moving).weakened(MOVING)
         found = self._lowered(energy, self._goal)
         self._goal = found.values
         values = self._towards(energy, self._goal, most_turn, np.pi)
         there = np.array_equal(values, self._goal)
-        rests = there and (bool(found.settled[0]) or self._turn(energy, values) <= STILL)
+        rests = there and (bool(found.converged[0]) or self._turn(energy, values) <= STILL)
         self._take(values)
         return self._followed(int(found.iterations[0]), moving=not rests)
 
@@ -247,12 +247,12 @@ class Follower:
         part = turn / left
         point = self._values + part * (goal - self._values)
         here, there = energy.at(self._values).residual, energy.at(goal).residual
-        away = np.sqrt(energy.squares(here - there))
-        way = Energy(energy.system, point, posture=False).pulling(energy.strengths)
+        distance = np.sqrt(energy.squares(here - there))
+        way = Energy(energy.system, point, posture=False).with_penalty_weights(energy.penalty_weights)
         follows = self._on_targets and self._met(goal)
         bounded, values = None, point
         while turn < left:
-            nearer = np.maximum(part, turn / np.maximum(away, turn))[:, energy.penalty_of_row]
+            nearer = np.maximum(part, turn / np.maximum(distance, turn))[:, energy.penalty_of_row]
             allowed, room = there + (1.0 - nearer) * (here - there), turn / energy.weight
             box = way.allowing(allowed).within(self._values - room, self._values + room)
             values = self._lowered(box, values).values

@@ -30,10 +30,10 @@ def is_loop(system: System, values: FloatArray, preferred: FloatArray, own: slic
     ends = system.select(np.array([first, last]))
     # Fixed channels and scales may differ too, which shows in the places of joints and of tasks' points.
     posed = ends.place(values[[first, first]])
-    pairs = [preferred[[first, last]], posed.matrices, ends.residual(posed)]
-    if ends.given is not None:
-        pairs.append(ends.given)
+    pairs = preferred[[first, last]], posed.matrices, ends.residual(posed)
     if not all(np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in pairs):
+        return False
+    if ends.given is not None and (ends.given[0] != ends.given[1]).any():
         return False
     frames = np.arange(len(values))
     beside = frames[(frames < first) | (frames > last)]
@@ -71,9 +71,9 @@ def rounds(times: FloatArray, own: slice, smoothness: float) -> tuple[IntArray, 
     Returns:
         The frames of F, (n,), and their times, rising, (n,) [s]; as many before the loop as after it.
     """
-    begin, count = own.start, own.stop - 1 - own.start
-    period = float(times[own.stop - 1] - times[begin])
+    begin, end = int(own.start), int(own.stop) - 1
+    period, count = float(times[end] - times[begin]), end - begin
     more = ceil(OVERLAP * min(smoothness, period) * count / period)
-    turns, frames = np.divmod(np.arange(-more, count + 1 + more), count)
-    frames += begin
-    return frames, times[frames] + turns * period
+    numbers = np.arange(-more, count + 1 + more)
+    frames = begin + numbers % count
+    return frames, times[frames] + numbers // count * period

@@ -246,7 +246,7 @@ class SequenceJob:
         self._alone: FloatArray | None = None
         """Each frame solved alone from its pose in the motion, (F, nv)."""
         self._iterations = np.zeros(frames, dtype=np.int64)
-        self._settled = np.zeros(frames, dtype=np.bool_)
+        self._converged = np.zeros(frames, dtype=np.bool_)
         self._finished = 0
         """Number of first frames that are solved."""
 
@@ -297,7 +297,7 @@ class SequenceJob:
             solution = run(solving(system, pose, self._options, far=far, kept=kept))
             self._values[frame] = system.mechanism.values(solution.pose)
             self._iterations[frame] = solution.iterations
-            self._settled[frame] = solution.status is not Status.MAX_ITERATIONS
+            self._converged[frame] = solution.status is not Status.MAX_ITERATIONS
             taken[frame] = system.nearest(system.place(self._values[[frame]]))
             self._system = self._system.taking(taken)
             if self._motion:
@@ -314,7 +314,7 @@ class SequenceJob:
         stays = beside | keeps
         values = np.where(keeps[:, None], self._system.recorded_or(self._start), self._start)
         if stays.all():
-            self._values, self._settled[:], self._finished = values, True, len(values)
+            self._values, self._converged[:], self._finished = values, True, len(values)
             return
         loop = self._cyclic
         if loop is None:
@@ -331,7 +331,7 @@ class SequenceJob:
             stretches = [np.arange(len(frames))]
         else:
             stretches = _stretches(keeps)
-            self._values[keeps], self._settled[keeps] = values[keeps], True
+            self._values[keeps], self._converged[keeps] = values[keeps], True
         for stretch in stretches:
             motion = Motion(
                 energy.select(frames[stretch]),
@@ -347,7 +347,7 @@ class SequenceJob:
             own = slice(first, first + solved.stop - solved.start)
             done, share = first / len(frames), len(stretch) / len(frames)
             for part in motion.run():
-                self._values[own], self._settled[own] = motion.values[solved], motion.settled[solved]
+                self._values[own], self._converged[own] = motion.values[solved], motion.converged[solved]
                 self._iterations[own], alone[own] = motion.iterations[solved], motion.alone[solved]
                 self._finished = first + min(max(motion.finished - solved.start, 0), own.stop - first)
                 yield begun + (1.0 - begun) * (part if loop else done + share * part)
@@ -374,14 +374,14 @@ class SequenceJob:
         self._finished = int(frames[-1]) + 1
         keeps = kept(system, start, options)
         self._values[frames[keeps]] = system.recorded_or(start)[keeps]
-        self._settled[frames[keeps]] = True
+        self._converged[frames[keeps]] = True
         frames, system, start = frames[~keeps], system.select(np.flatnonzero(~keeps)), start[~keeps]
         if not len(frames):
             return
         energy = Energy(system, start, posture=options.preferred_pose)
         begin = energy.unwound(self._begin[frames])
         found = run(searching(energy, begin, options, tolerances(system, options), far=self._far))
-        self._values[frames], self._settled[frames] = energy.unwound(found.values), found.settled
+        self._values[frames], self._converged[frames] = energy.unwound(found.values), found.converged
         self._iterations[frames] = found.iterations
 
     def solution(self) -> SequenceSolution:
@@ -396,7 +396,7 @@ class SequenceJob:
         reached = errors <= limits
         alone, smoothing = self._values[:count], np.zeros_like(errors)
         if self._alone is not None and not reached.all():
-            alone = np.where(self._settled[:count, None], self._alone[:count], alone)
+            alone = np.where(self._converged[:count, None], self._alone[:count], alone)
             nearer = system.errors(system.place(alone))
             # A joint without an orientation (scaled to nothing) misses by infinity, alone too.
             known = ~reached & np.isfinite(errors) & np.isfinite(nearer)
@@ -419,7 +419,7 @@ class SequenceJob:
             shown = np.where(system.given, errors, np.nan)
         goals = ~system.preferences
         hits = np.logical_and.reduce(reached | ~goals, axis=1)
-        ends = np.stack([reached.all(axis=1), hits, self._settled[:count]], axis=1)
+        ends = np.stack([reached.all(axis=1), hits, self._converged[:count]], axis=1)
         poses = system.mechanism.with_values(self._poses[:count], self._values[:count])
         return SequenceSolution(
             pose=poses,

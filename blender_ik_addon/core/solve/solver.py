@@ -106,7 +106,7 @@ class Solution:
         return not missed_targets(self.errors)
 
 
-def ended(met: bool, reached: bool, settled: bool) -> Status:
+def ended(met: bool, reached: bool, converged: bool) -> Status:
     """How a solve ended.
 
     Args:
@@ -114,9 +114,9 @@ def ended(met: bool, reached: bool, settled: bool) -> Status:
         reached: Whether all targets are, without preferences.
         settled: Whether the pose is at rest.
     """
-    if met or (reached and settled):
+    if met or (reached and converged):
         return Status.REACHED
-    return Status.SETTLED if settled else Status.MAX_ITERATIONS
+    return Status.SETTLED if converged else Status.MAX_ITERATIONS
 
 
 def missed_targets(tasks: Iterable[TaskError]) -> list[TaskError]:
@@ -269,10 +269,10 @@ def _solved(
 
     found = yield from searching(energy, start, searched, tolerance, noted, far=far)
     history[-1] = energy.by_level(found.state.squares)
-    settled, iterations = bool(found.settled[0]), int(found.iterations[0])
+    converged, iterations = bool(found.converged[0]), int(found.iterations[0])
     # Random starts may have wound angles another way.
     values = energy.unwound(found.values)
-    return _solution(system, pose, values, settled, found.cancelled, iterations, history, options)
+    return _solution(system, pose, values, converged, found.cancelled, iterations, history, options)
 
 
 def _by_rule(
@@ -288,7 +288,7 @@ def _by_rule(
     cancelled = run.run(callback)
     history = [np.array([[error]]) for error in run.errors]
     return _solution(
-        system, pose, run.at.values[None], run.settled, cancelled, run.iterations, history, options
+        system, pose, run.at.values[None], run.converged, cancelled, run.iterations, history, options
     )
 
 
@@ -296,7 +296,7 @@ def _solution(
     system: System,
     pose: Pose,
     values: FloatArray,
-    settled: bool,
+    converged: bool,
     cancelled: bool,
     iterations: int,
     history: Sequence[FloatArray],
@@ -310,7 +310,7 @@ def _solution(
     if not reached.all():
         explanations = explain(system, posed, reached[None], merged=options.differential)[0]
     tasks = task_errors(system, errors, reached, explanations)
-    status = ended(bool(reached.all()), not missed_targets(tasks), settled)
+    status = ended(bool(reached.all()), not missed_targets(tasks), converged)
     if cancelled:
         status = Status.CANCELLED
     return Solution(

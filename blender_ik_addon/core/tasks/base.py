@@ -446,7 +446,7 @@ class Rows(ABC):
         some._target, some._at = np.array(targets)[None], None
         return some
 
-    def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
+    def best_slacks(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
         """Free channels (F, nv) with slacks at their best; here there are none."""
         return values
 

@@ -182,10 +182,10 @@ class ChoiceRows(Rows, of=OneOf):
         """1 for the rows of what is taken, (F or 1, m)."""
         return ((self._first + self.taken)[:, self._task_of_row] == self._of_row).astype(np.float64)
 
-    def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
+    def best_slacks(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
         """Free channels (F, nv) with the slacks of alternatives at their best."""
         for rows in self._rows:
-            values = rows.settled(posed, values)
+            values = rows.best_slacks(posed, values)
         return values
 
     def _value(self, posed: PosedMechanism) -> FloatArray:

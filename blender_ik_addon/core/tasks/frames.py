@@ -336,7 +336,7 @@ class PlaneRows(PlaceRows, of=OnPlane):
     c is 0 where the point must be on the plane. Where it may be above, c >= 0 is a channel with a limit, the
     slack variable of the inequality h >= 0 [NocedalWright2006 §16.1]: all that stops channels at their limits
     and lets them go again holds points on planes. Nothing but its limit is asked of it, so that a point above
-    its plane always has the best, σc = h, and F = 0, however far it has come: see `settled`. On the plane
+    its plane always has the best, σc = h, and F = 0, however far it has come: see `best_slacks`. On the plane
     c = 0 stays until a step lets it go, and F = h brings back what the motion has bent, up or down.
     """
 
@@ -359,7 +359,7 @@ class PlaneRows(PlaceRows, of=OnPlane):
         """The free channels of their slacks, (k,)."""
         self.clears = bool(len(self._columns))
 
-    def settled(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
+    def best_slacks(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
         """Free channels (F, nv) with the slacks that are not 0 at their best, h / σ or 0."""
         if not self.clears:
             return values
