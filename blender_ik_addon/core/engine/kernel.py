@@ -356,44 +356,75 @@ class _Step:
 
     def attempt(self) -> _Outcome:
         """Try the step of each group."""
-        descent, energy, here, frames = self._descent, self._energy, self._here, self._descent.frames
-        low, high, damping = self._low, self._high, descent.damping
-        while True:
-            linear = _Linear(self._hessian, damping, self._tied, energy.stiffness)
-            try:
-                change, held = _boxed(linear, self._gradient, low, high, self._model.resting)
-                break
-            except np.linalg.LinAlgError:
-                # Terms over time hold up what bends down in one frame, but not here.
-                self._straighten()
-                damping = np.maximum(damping * GROW, FLAT)
-        product = linear.times(change, np.arange(len(change)))
-        slope = self._gradient + product
-        stays = held & _pressed(slope, change, high)
+        descent, here, frames = self._descent, self._here, self._descent.frames
+        change, held, product, damping = self._newton()
+        stays = held & _pressed(self._gradient + product, change, self._high)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
         size = descent.largest(change)
         short = descent.max_angle / np.maximum(size, descent.max_angle)
         size *= short
-        square, bent_up = (descent.by_group((change * other).sum(axis=1)) for other in (change, product))
+        square, curvature = (descent.by_group((change * other).sum(axis=1)) for other in (change, product))
         # With so much more damping the step would have been as short.
-        more = (1.0 / short - 1.0) * bent_up.sum(axis=1) / np.maximum(square.sum(axis=1), 1e-300)
-        bent_up /= np.maximum(square * short[:, None], 1e-300)
+        more = (1.0 / short - 1.0) * curvature.sum(axis=1) / np.maximum(square.sum(axis=1), 1e-300)
+        curvature /= np.maximum(square * short[:, None], 1e-300)
         change *= short.repeat(frames)[:, None]
-        jacobian, penalty_weights = self._model.jacobian, self._model.penalty_weights
-        predicted = here.residual + times(jacobian, change)
+        predicted = here.residual + times(self._model.jacobian, change)
         promised = self._promised(predicted, change)
+        wanted = (self._merit - promised).sum(1)
+        there, merit = self._corrected(change, held, predicted, damping, size, BENT * np.abs(wanted))
+        taken = ((self._merit - merit).sum(1) > 0.0) | ~(size > FINE)
+        old = descent.by_group(damping)
+        least = np.where(short < 1.0, old.T + more, DAMPING[1]).T
+        new = self._next_damping(old, least, curvature, promised, merit, taken)
+        moved = descent.by_group(np.abs(there.deviation - here.deviation).max(axis=1))
+        # What damping has kept back is still to come, above all where nothing but the posture holds.
+        longer = 1.0 + old / np.minimum(np.maximum(curvature - old, FLAT), 1.0)
+        return _Outcome(taken, there, (moved * longer).ravel(), new.ravel(), wanted, stays)
+
+    def _newton(self) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray]:
+        """The step inside the limits, channels held there, the damped Hessian by it, (n, nv), and μ, (n,)."""
+        damping = self._descent.damping
+        while True:
+            linear = _Linear(self._hessian, damping, self._tied, self._energy.stiffness)
+            try:
+                change, held = _boxed(linear, self._gradient, self._low, self._high, self._model.resting)
+            except np.linalg.LinAlgError:
+                # Terms over time hold up what bends down in one frame, but not here.
+                self._straighten()
+                damping = np.maximum(damping * GROW, FLAT)
+            else:
+                return change, held, linear.times(change, np.arange(len(change))), damping
+
+    def _corrected(
+        self,
+        change: FloatArray,
+        held: BoolArray,
+        predicted: FloatArray,
+        damping: FloatArray,
+        size: FloatArray,
+        worth: FloatArray,
+    ) -> tuple[State, FloatArray]:
+        """State and merit (g, n/g) after a step, and after what bends of the residual is taken back.
+
+        Args:
+            change: The step, (n, nv).
+            held: Channels that it leaves on limits, (n, nv).
+            predicted: Residual after it as the linear model has it, (n, m).
+            damping: μ, (n,).
+            size: Largest change of a channel in each group, (g,); a correction is at most half as large.
+            worth: Least cost that is worth a correction, (g,).
+        """
+        descent, energy, here = self._descent, self._energy, self._here
+        low, high, penalty_weights = self._low, self._high, self._model.penalty_weights
         there = energy.at(here.values + change / energy.weight)
         merit = descent.merit(there, penalty_weights)
-        promise = self._merit - promised
-        wanted = promise.sum(1)
         live = np.ones(len(merit), dtype=np.bool_)
-        fixed = held | (change <= low) | (change >= high)
-        correcting = self._correcting(fixed, damping)
+        correcting = self._correcting(held | (change <= low) | (change >= high), damping)
         for _ in range(CORRECTIONS):
             bent = there.residual - predicted
             back = -(bent[:, None, :] @ correcting)[:, 0]
             costs = energy.penalty_terms(energy.squares(bent), penalty_weights).sum(axis=1)
-            live &= descent.by_group(costs).sum(1) > BENT * np.abs(wanted)
+            live &= descent.by_group(costs).sum(1) > worth
             live &= descent.largest(back) <= 0.5 * size
             if not live.any():
                 break
@@ -401,31 +432,47 @@ class _Step:
             other = energy.at(here.values + corrected / energy.weight)
             other_merit = descent.merit(other, penalty_weights)
             live &= other_merit.sum(1) < merit.sum(1)
-            mask = live.repeat(frames)
+            mask = live.repeat(descent.frames)
             there = there.replaced(*_some(energy, other, mask))
             merit = np.where(live[:, None], other_merit, merit)
             change = np.where(mask[:, None], corrected, change)
+        return there, merit
+
+    def _next_damping(
+        self,
+        old: FloatArray,
+        least: FloatArray,
+        curvature: FloatArray,
+        promised: FloatArray,
+        merit: FloatArray,
+        taken: BoolArray,
+    ) -> FloatArray:
+        """μ of the next step, by how well the model told the merit, (g, n/g).
+
+        Args:
+            old: μ of this step, (g, n/g).
+            least: The least after a step that was taken, (g, n/g).
+            curvature: Along the step, (g, n/g).
+            promised: The merit that the model had, (g, n/g).
+            merit: The merit, (g, n/g).
+            taken: Whether the step was taken, (g,).
+        """
+        promise = self._merit - promised
+        wanted = promise.sum(axis=1, keepdims=True)
         # Terms over time are exact in the model; only what frames do on their own is not.
-        gained = (self._merit - merit).sum(1)
-        taken = (gained > 0.0) | ~(size > FINE)
-        scale = np.abs(promise) + np.maximum(wanted, 0.0)[:, None] / np.sqrt(frames)
+        scale = np.abs(promise) + np.maximum(wanted, 0.0) / np.sqrt(self._descent.frames)
         # What decreases the merit by more than was promised is no reason to go more carefully.
         part = np.maximum(merit - promised, 0.0) / np.maximum(scale, 1e-300)
         factor: FloatArray = np.minimum(np.maximum(np.cbrt(part / TRUSTED), SHRINK), 2.0)
-        old = descent.by_group(damping)
-        new = np.maximum(old * factor, DAMPING[1])
-        new = np.where((short < 1.0)[:, None], np.maximum(new, old + more[:, None]), new)
-        if not taken.all():
-            uphill = (wanted <= 0.0)[:, None]
-            worse = (part >= np.minimum(TRUSTED, part.max(axis=1, keepdims=True))) | uphill
-            refused = np.where(worse, GROW * np.maximum(bent_up, old), old)
-            # Where limits have turned a step uphill its curvature says little: half way, in powers of ten.
-            refused = np.where(uphill, np.sqrt(old * refused), refused)
-            new = np.where(taken[:, None], new, refused)
-        moved = descent.by_group(np.abs(there.deviation - here.deviation).max(axis=1))
-        # What damping has kept back is still to come, above all where nothing but the posture holds.
-        longer = 1.0 + old / np.minimum(np.maximum(bent_up - old, FLAT), 1.0)
-        return _Outcome(taken, there, (moved * longer).ravel(), new.ravel(), wanted, stays)
+        new = np.maximum(np.maximum(old * factor, DAMPING[1]), least)
+        if taken.all():
+            return new
+        uphill = wanted <= 0.0
+        worse = (part >= np.minimum(TRUSTED, part.max(axis=1, keepdims=True))) | uphill
+        refused = np.where(worse, GROW * np.maximum(curvature, old), old)
+        # Where limits have turned a step uphill its curvature says little: half way, in powers of ten.
+        refused = np.where(uphill, np.sqrt(old * refused), refused)
+        return np.where(taken[:, None], new, refused)
 
     def _correcting(self, fixed: BoolArray, damping: FloatArray) -> FloatArray:
         """Damped inverse (N, m, nv) of the Jacobian by the channels that are not fixed (N, nv)."""
