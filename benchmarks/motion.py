@@ -74,8 +74,11 @@ class Row:
         """Frames in which a target was not reached by the solver's tolerances."""
         self.recorded_pops = pops_of(recording.skeleton, recording.pose, SolverOptions().pop_angle)
         beside = {(pop.joint, pop.frame + step) for pop in self.recorded_pops for step in (-1, 0, 1)}
-        self.pops = sum((pop.joint, pop.frame) not in beside for pop in self.solved.solution.pops)
+        own = [pop for pop in self.solved.solution.pops if (pop.joint, pop.frame) not in beside]
+        self.pops = len(own)
         """Those of joints that have none beside them in the recording."""
+        self.alone = sum(pop.frame not in {frame for _, frame in beside} for pop in own)
+        """Those where no joint of the recording has any."""
         self.elbows, self.knees = (self.solved.away(kind) for kind in (LimbKind.ARM, LimbKind.LEG))
         self.both = 0.5 * (self.elbows + self.knees)
         """Mean distances from the recording [cm]."""
