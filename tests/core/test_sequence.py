@@ -390,6 +390,15 @@ def test_a_level_that_has_others_below_it_gives_way_by_little() -> None:
     assert solution.errors[met, 1].max() < 1e-4
 
 
+def test_a_body_does_not_snap_sooner_because_there_are_levels_below() -> None:
+    elsewhere = ReachPoint(joint="joint.1", point=tip(), target=np.array([0.0, 1.5, 0.5]), priority=2)
+    always_met = ReachPoint(joint="joint.0", target=np.zeros(3), priority=3)
+    few, many = (
+        stretching(elsewhere, *more, frames=slice(8, 21))[0].pose.channels for more in ((), (always_met,))
+    )
+    assert_allclose(many, few, atol=0.08)
+
+
 def test_slower_frames_are_smoothed_less() -> None:
     """Smoothness is a time: five times as slow, a leap is spread over fewer frames."""
     targets = np.tile([1.5, 1.5, 0.5], (40, 1))

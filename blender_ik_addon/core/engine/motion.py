@@ -10,7 +10,7 @@ the coarser frames on either side, until all frames are solved alone.
 **Penalty weights.** With those of a single pose a motion would jump for the last hundredth of a
 millimetre, where a limb gets straight or turns about. So levels are weaker here, and nearer to each other
 while targets move: where these rest nothing can jump, and a level gives way to those below by no more than in
-a single pose. Between the two they change over 2 τ.
+a single pose. Between the two they change over 2 τ. However many levels there are, the first is no firmer.
 
 Terms over time also resist the motion of the targets themselves, by a force that is known: T x for targets
 that move along x. A level that its frame can meet alone is strengthened by a multiple of that force, and is
@@ -32,7 +32,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from .coupling import Coupling
-from .energy import LAST_WEIGHT, SOFT, WEIGHT_RATIO, Energy, State
+from .energy import LAST_WEIGHT, SOFT, WEIGHT_RATIO, Energy, PenaltyWeights, State
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
 from .restarts import searching
 
@@ -53,6 +53,9 @@ OVERLAP: Final = 6.0
 WORTH: Final = 1e-2
 """Decrease of the energy [1] that is not worth an iteration to see which start leads lower, or what a frame
 misses alone: of that it is a millionth of the reach at most."""
+FIRM: Final = (1250.0, 10.0)
+"""Most and least penalty weight of a level whose targets move, where there are many [1]: firmer levels that
+cannot be met turn bodies over at once, weaker ones do not hold against what is preferred."""
 RESTING: Final = 0.01
 """How far targets or the preferred pose go in τ [1] that are half at rest."""
 LOST: Final = 0.05
@@ -384,6 +387,14 @@ def _with_all_above(energy: Energy, met: BoolArray) -> BoolArray:
     return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met
 
 
+def _moving(energy: Energy) -> PenaltyWeights:
+    """Penalty weights of levels whose targets move."""
+    further = len(energy.system.priorities) - 1
+    most, least = FIRM
+    ratio = min(SOFT.ratio, (most / least) ** (1.0 / max(further, 1)))
+    return PenaltyWeights(min(SOFT.last, most / ratio**further), ratio)
+
+
 def _penalty_weights(energy: Energy, values: FloatArray, span: int) -> FloatArray:
     """σ of each penalty in a motion from bodies (F, nv) whose τ spans so many frames, (F, K)."""
     forth = (_residual(energy, values, 1) - energy.at(values).residual)[:-1]
@@ -391,7 +402,7 @@ def _penalty_weights(energy: Energy, values: FloatArray, span: int) -> FloatArra
     still = 1.0 / (1.0 + np.square(span / RESTING * np.pad(way, 1)))
     still = np.pad(np.minimum(still[1:], still[:-1]), span, mode="edge")
     part = np.convolve(still, np.full(2 * span + 1, 1.0 / (2 * span + 1)), "valid")
-    soft = energy.weakened(SOFT).penalty_weights
+    soft = energy.weakened(_moving(energy)).penalty_weights
     strict = energy.weakened(replace(SOFT, ratio=WEIGHT_RATIO)).penalty_weights
     # Soft tasks keep their weight: they are meant to give way.
     return np.asarray(soft * (strict / soft) ** (part[:, None] * energy.exact), dtype=np.float64)
