@@ -26,7 +26,7 @@ from blender_ik_addon.core import (
     solve,
 )
 from blender_ik_addon.core.amounts import angle_text
-from blender_ik_addon.core.explain import explanation as module
+from blender_ik_addon.core.explain import reasons as module
 from blender_ik_addon.core.explain.explanation import Limit
 from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso
 

@@ -30,7 +30,7 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..engine.energy import Energy, PenaltyWeights
 from ..engine.kernel import Descent, Minimum, steps
 from ..errors import IKError
-from ..explain.explanation import explain
+from ..explain.reasons import explain
 from ..model.skeleton import Pose
 from ..problem.options import SolverOptions
 from ..problem.problem import Problem

@@ -24,7 +24,8 @@ from ..engine.motion import Motion
 from ..engine.pops import Pop, pops_of
 from ..engine.restarts import AT_ONCE, searching
 from ..errors import IKError
-from ..explain.explanation import Explanation, Reason, explain
+from ..explain.explanation import Explanation, Reason
+from ..explain.reasons import explain
 from ..messages import Joined, Message
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides

@@ -30,7 +30,8 @@ from ..engine.energy import Energy, State
 from ..engine.kernel import Plan, run
 from ..engine.restarts import searching
 from ..errors import IKError
-from ..explain.explanation import Explanation, explain
+from ..explain.explanation import Explanation
+from ..explain.reasons import explain
 from ..messages import Joined, Message, counted
 from ..methods import NonlinearProgram, StepRuleLoop
 from ..model.skeleton import Pose
