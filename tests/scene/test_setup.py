@@ -430,6 +430,14 @@ def test_a_solve_after_an_animal_was_set_up_moves_nothing(body: str):
         np.testing.assert_allclose(place, before[name], atol=2e-5)
 
 
+@pytest.mark.parametrize("body", ANIMALS)
+def test_all_targets_of_an_animal_go_where_it_goes(body: str):
+    armature = animal(body)
+    assert posing.staying_behind(armature) == ()
+    feet = [entry.target for part, entry in parts_of(armature).items() if "foot" in part]
+    assert len({(foot.empty_display_type, foot.empty_display_size) for foot in feet}) <= 1
+
+
 def test_a_quadruped_crouches_on_its_paws_with_legs_that_fold_like_a_z():
     armature = animal("quadruped")
     effectors = parts_of(armature)

@@ -140,6 +140,9 @@ SHAPES: Final = {
 }
 """Part of the body -> shape of the empty that is its target, and size [sizes of the figure]."""
 
+FRONT: Final = "front "
+"""What names of parts of front legs begin with."""
+
 STATES: Final = {"foot": 'PIN'} | dict.fromkeys(("hips", "chest", "tail", "wing", "fin"), 'FOLLOW')
 """Part of the body -> the state of its effector; others reach for their targets."""
 
@@ -199,7 +202,7 @@ def body_parts(skeleton: Skeleton, character: Character, *, poles: bool) -> tupl
 def _parts_of(skeleton: Skeleton, character: Character, limb: Limb, poles: bool) -> Iterator[Part]:
     def named(what: str) -> str:
         name = what if limb.side is Side.CENTRE else f"{what}.{limb.side.value}"
-        name = f"front {name}" if limb.kind is LimbKind.FRONT_LEG else name
+        name = FRONT + name if limb.kind is LimbKind.FRONT_LEG else name
         name += f".{limb.number + 1}" if limb.number else ""
         return name + (f" ({limb.figure + 1})" if limb.figure else "")
 
@@ -595,7 +598,7 @@ def show_as_part(armature_object: Object, target: Any, part: str, size: float) -
         part: Name of the part; nothing is done where it is none that Set-up makes.
         size: Of the figure in the world [m].
     """
-    shape = SHAPES.get(part.replace(" ", ".").partition(".")[0])
+    shape = SHAPES.get(part.removeprefix(FRONT).replace(" ", ".").partition(".")[0])
     if shape is None:
         return
     target.empty_display_type, target.empty_display_size = shape[0], shape[1] * size
