@@ -585,3 +585,32 @@ def test_a_limb_without_a_control_is_left_out_and_holds_no_hips():
     moved(armature, "hips", (0.0, 0.0, -0.2))
     posing.solve_pose(armature)
     assert place(armature, "hips")[2] == pytest.approx(HIPS[0][2] - 0.2, abs=1e-3)
+
+
+@pytest.mark.parametrize("fk", [0.0, 1.0])
+def test_paws_of_a_generated_animal_step_alone(fk: float):
+    """The bone of the paw hangs on what IK or FK of its leg leads: without a control the whole body went."""
+    builders.enable_rigify()
+    bpy.ops.object.armature_basic_quadruped_metarig_add()
+    bpy.ops.pose.rigify_generate()
+    animal: Any = bpy.context.view_layer.objects.active
+    for bone in animal.pose.bones:
+        if "IK_FK" in bone:
+            bone["IK_FK"] = fk
+    animal.update_tag()
+    bpy.context.view_layer.update()
+    posing.setup_character(animal, poles=True)
+    assert {bone["IK_FK"] for bone in animal.pose.bones if "IK_FK" in bone} == {fk}
+    assert ("knee.L" in animal.poise.effectors) == bool(fk)
+    mesh = ["DEF-toe.R", "DEF-toe.L", "DEF-front_toe.R", "DEF-front_toe.L"]
+    step = np.array((0.0, -0.1, 0.1))
+    for name, paw in (("foot.L", 1), ("front foot.L", 3)):
+        before, torso = np.array([place(animal, bone) for bone in mesh]), place(animal, "torso")
+        moved(animal, name, tuple(step))
+        bpy.context.view_layer.update()
+        report = posing.solve_pose(animal)
+        assert report.reached, report.message
+        by = np.array([place(animal, bone) for bone in mesh]) - before
+        by[paw] -= step
+        assert np.abs(by).max() < 0.002
+        assert np.linalg.norm(place(animal, "torso") - torso) < 0.05
