@@ -2,6 +2,7 @@
 """Which frames a bake keys: ranges and step, in panel, script, operator and command line; what is between."""
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -18,7 +19,7 @@ from blender_ik_addon.scene import posing
 
 from . import builders
 from .actions import channelbag_of
-from .bakes import WAYS, bake_by
+from .bakes import WAYS, bake_by, cancel_at
 from .measured import misses, played
 from .records import pose_record
 
@@ -271,3 +272,30 @@ def test_a_step_among_bones_that_move_with_the_rest_is_right_on_its_keys(arm: An
     report = posing.bake(arm, 'SCENE', step=4)
     assert report.reached, report.summary()
     assert misses(arm, report.frames)[:, 0].max() < 5e-4
+
+
+@pytest.mark.parametrize("where", [{}, {"to": 'STRIP', "name": "turn", "blend": 'REPLACE'}])
+@pytest.mark.parametrize("mode", ["QUATERNION", "AXIS_ANGLE", "XYZ", "ZXY"])
+def test_parts_of_a_turn_meet_also_between_frames_in_whichever_order_they_are_baked(
+    mode: str, where: dict[str, Any]
+):
+    """A bone turned about once between two parts, where the first of them was baked last."""
+    arm = builders.chain(1)
+    arm.pose.bones[0].rotation_mode = mode
+    target = arm.poise.effectors[posing.add_effector(arm, "bone.000", kind='BOTH')].target
+    target.rotation_mode = 'AXIS_ANGLE'
+    for frame, angle in ((1, 0.0), (13, math.pi), (25, 2.0 * math.pi)):
+        target.rotation_axis_angle = (angle, 0.96, 0.28, 0.0)
+        target.keyframe_insert("rotation_axis_angle", frame=frame)
+    scene: Any = bpy.context.scene
+    scene.frame_start, scene.frame_end = 1, 25
+    for part in (range(17, 26), range(1, 9)):
+        posing.bake(arm, part, **where)
+    later = played(arm, range(17, 26))
+    cancel_at(posing.BakeJob(arm, range(9, 17), **where), 0.9)
+    assert played(arm, range(17, 26)) == pytest.approx(later, abs=1e-6)
+    posing.bake(arm, range(9, 17), **where)
+    assert played(arm, range(17, 26)) == pytest.approx(later, abs=1e-6)
+    turned = misses(arm, np.arange(1.0, 25.1, 0.25).tolist())[:, 1]
+    assert np.degrees(turned.max()) < 1.0
+    posing.bake(arm, range(1, 26), **where)  # keys that were turned are Poise's still: nothing is asked

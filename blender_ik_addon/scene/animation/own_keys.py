@@ -17,11 +17,13 @@ import numpy.typing as npt
 
 from ...core.arrays import BoolArray, FloatArray
 from .fcurves import (
+    KEY_DISTANCE,
     PLACED_BY,
     POINTS,
     Channel,
     KeyArrays,
     all_curves,
+    assign_keys,
     is_locked,
     own_curves,
     player_of,
@@ -96,6 +98,29 @@ def note_own_keys(
     known = noted if not len(noted := _noted(action)) else np.intersect1d(noted, _sums_of_all(action))
     sums = np.unique(np.concatenate([known, *written]).astype("<u4"))
     action.poise.own_keys = b64encode(sums.tobytes()).decode()
+
+
+def change_keys(
+    obj: bpy.types.Object,
+    changes: Mapping[Channel, tuple[float, float]],
+    after: float,
+    strip: str = "",
+) -> None:
+    """Change the values of keys after a time by a factor and an offset; those of Poise stay its own."""
+    action: Any = _action_of(obj, strip)
+    curves, noted, changed = own_curves(obj, strip), _noted(action), list[Sums]()
+    for channel, (factor, offset) in changes.items():
+        keys = {name: np.array(values) for name, values in read_keys(curves[channel]).items()}
+        later = keys["co"][:, 0] > after + KEY_DISTANCE
+        own = np.isin(_sums(channel, keys), noted) & later
+        for name in POINTS:
+            keys[name][later, 1] = factor * keys[name][later, 1] + offset
+        assign_keys(curves[channel], keys)
+        curves[channel].update()
+        changed.append(_sums(channel, read_keys(curves[channel], *_SUMMED))[own])
+    if changed:
+        sums = np.unique(np.concatenate([noted, *changed]).astype("<u4"))
+        action.poise.own_keys = b64encode(sums.tobytes()).decode()
 
 
 def has_own_keys(action: bpy.types.Action) -> bool:

@@ -42,10 +42,11 @@ from ..animation.layers import (
     write_identity,
 )
 from ..animation.own_keys import note_own_keys
+from ..animation.windings import go_on_after
 from ..armature.armature import Armature
 from ..armature.restoring import ActionSnapshot, block_with_uid, go_to_frame
 from ..properties.settings import SETTINGS_PATH
-from .frames import frame_times
+from .frames import frame_times, key_time
 from .options import BakeOptions
 from .replaced_keys import ReplacedKeys
 
@@ -203,6 +204,8 @@ class Destination:
             keys = _eased(keys, self._present, self._weights)
         keys = inverted(keys, self._base, blend)
         some = [*curves, *(replace(own, values=own.values[rows]) for own in keys)]
+        if blend == 'REPLACE' and not self._options.loop:
+            self._let_later_keys_go_on(armature_object, some, rows)
         written = write_keys(
             armature_object,
             self._times[rows],
@@ -212,6 +215,16 @@ class Destination:
             strip=self.strip,
         )
         return replace(written, keys_replaced=self._replaced) if self.strip else written
+
+    def _let_later_keys_go_on(
+        self, armature_object: Object, keys: Iterable[ChannelKeys], rows: IntArray
+    ) -> None:
+        """Let rotations of a later part, which begins where this one ends, go on from its last keys."""
+        ends = {
+            own.channel: float(own.values[-1] if own.curve is None else own.curve.keys[-1, 1]) for own in keys
+        }
+        steps = np.diff(self._times[rows][-2:], prepend=self._times[rows][-1:])
+        go_on_after(armature_object, ends, self.span[1], max(key_time(), *steps.tolist()), self.strip)
 
     def _read(self, armature_object: Object, channels: Sequence[Channel]) -> None:
         """Read what is there in the own frames before channels get their first keys, and what is below."""
