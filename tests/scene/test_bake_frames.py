@@ -299,3 +299,16 @@ def test_parts_of_a_turn_meet_also_between_frames_in_whichever_order_they_are_ba
     turned = misses(arm, np.arange(1.0, 25.1, 0.25).tolist())[:, 1]
     assert np.degrees(turned.max()) < 1.0
     posing.bake(arm, range(1, 26), **where)  # keys that were turned are Poise's still: nothing is asked
+
+
+def test_a_flip_where_effectors_begin_and_end_to_take_part_is_told(arm: Any):
+    """The motions before and after it are solved each for itself."""
+    hand = arm.poise.effectors[0]
+    for frame, influence in ((1, 0.0), (8, 1.0), (14, 0.0)):
+        hand.influence = influence
+        hand.keyframe_insert("influence", frame=frame)
+    for key in channelbag_of(arm).fcurves[0].keyframe_points:
+        key.interpolation = 'CONSTANT'
+    for _again in range(2):
+        report = posing.bake(arm, 'SCENE')
+        assert {8, 14} <= set(report.branches) and "flips at frame 8" in report.summary()

@@ -14,7 +14,7 @@ from bpy.types import Object
 
 from ...core import IKError, Pose, SequenceSolution, SolverOptions, Status
 from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
-from ...core.engine.pops import Pop
+from ...core.engine.pops import Pop, pops_of
 from ...core.messages import Joined, Message, listed
 from ...core.solve.sequence import SequenceJob
 from ..animation.fcurves import (
@@ -709,10 +709,26 @@ class _Solved:
             for part in self._solve(run, times[run], options):
                 yield (run.start + part * (run.stop - run.start)) / len(self._frames)
             options = replace(options, restarts=0)  # another start in the middle of a motion is a jump
+        self._pops += self._between(runs, options.pop_angle)
         if self._loop is not None:
             self.channels = self._loop.played(self.channels)
             if not self._closes:  # the last frame was solved by itself
                 self._distances[-1] = self._angles[-1] = np.nan
+
+    def _between(self, runs: Sequence[slice], bound: float) -> list[tuple[int, Pop]]:
+        """Pops of at least a bound [rad] from one run to the next: each run knows of its own frames alone.
+
+        Where each frame is a run bones follow the motion that is there, with its pops.
+        """
+        borders = {b.start for a, b in pairwise(runs) if max(a.stop - a.start, b.stop - b.start) > 1}
+        if not borders:
+            return []
+        frames, recorded, preferred = self._frames, self._frames.recorded, None
+        if recorded is not None:
+            there = np.where(np.isnan(recorded), frames.pose.channels[:1], recorded)
+            preferred = frames.pose.with_channels(there)
+        found = pops_of(frames.skeleton, frames.pose.with_channels(self.channels), bound, preferred)
+        return [(int(pop.frame), pop) for pop in found if pop.frame in borders]
 
     def _solve(self, run: slice, times: FloatArray, options: SolverOptions) -> Iterator[float]:
         """Solve the next run, which goes on from the last; gives the part done."""
