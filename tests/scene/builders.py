@@ -125,6 +125,21 @@ def basic_human_rig() -> bpy.types.Object:
     return bpy.context.view_layer.objects.active
 
 
+def wolf_rig() -> bpy.types.Object:
+    """Let Rigify generate the control rig of its *wolf*, without face and toes of their own: limbs on IK."""
+    enable_rigify()
+    bpy.ops.object.armature_wolf_metarig_add()
+    made: Any = bpy.context.view_layer.objects.active
+    body = ("spine", "shoulder", "thigh", "shin", "foot", "toe", "front", "pelvis")
+    bpy.ops.object.mode_set(mode='EDIT')
+    for bone in list(made.data.edit_bones):
+        if not bone.name.startswith(body):
+            made.data.edit_bones.remove(bone)
+    bpy.ops.object.mode_set(mode='OBJECT')
+    bpy.ops.pose.rigify_generate()
+    return bpy.context.view_layer.objects.active
+
+
 def enable_rigify() -> None:
     """Enable Rigify for the rest of the session.
 

@@ -20,7 +20,7 @@ can.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -332,26 +332,6 @@ def leader_of(armature_object: Object, armature: Armature, joint: int) -> int:
                 if skeleton.names[joint] in together or skeleton.free[others].any(axis=1).sum() > 1:
                     return leader_of(armature_object, armature, found)
     return joint
-
-
-def carrier_of(armature_object: Object, armature: Armature, joint: int, limb: Sequence[int]) -> int | None:
-    """Return the joint that is posed to place the end of a limb that hangs on what the rig decides.
-
-    Joints of a limb (k,) are those that carry the mesh or are posed directly. If one of them leads what the
-    end hangs on, it is that one; else the top of what leads it, below all that carries the limb, too. None
-    where there is none.
-    """
-    skeleton = armature.skeleton
-    leader = leader_of(armature_object, armature, joint)
-    if leader in limb:
-        return leader if leader != joint else None
-    found, beside = None, {joint, *skeleton.ancestors(limb[0])}
-    for above in skeleton.ancestors(leader):
-        name = skeleton.names[above]
-        if above in beside or name in armature.driven:
-            break
-        found = above if _may_move(armature_object, armature, name) else found
-    return found
 
 
 def pole_of(armature_object: Object, armature: Armature, joints: Iterable[int]) -> int | None:

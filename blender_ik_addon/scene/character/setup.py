@@ -29,7 +29,7 @@ from ..armature.armature import read_armature
 from ..armature.limits import BoneLimits, RigLimits, joint_entries, own_limits, read_limits, store_limits
 from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
-from ..armature.switches import carrier_of, control_of, pole_of, switch_over
+from ..armature.switches import control_of, pole_of, switch_over
 from ..effectors.effectors import check_present, target_of
 from ..effectors.entries import (
     COLOURS,
@@ -232,30 +232,18 @@ def _on_controls(armature_object: Object, parts: Sequence[Part], notes: list[str
     names, parents = armature.skeleton.names, armature.skeleton.parents
     found: list[Part] = []
     controls: list[str] = []
-    outside: dict[int, set[int]] = {}
-    """End of a limb that a control carries without the limb -> what the rig decides there."""
-    for part in parts:
-        # The bone above says where a bone is; the bone itself may still turn. The end of a limb may hang on
-        # something else than the limb, as the paw of a generated animal on what its IK leads.
-        limb, above = part.limb.joints, int(parents[part.joint])
-        hangs = part.joint != limb[0] and not {*limb} & {*armature.skeleton.ancestors(part.joint)[1:]}
-        deciding = {above} & {*limb, *([above] if hangs else [])} or {part.joint}
+    for part in (_on_own_limb(armature.skeleton, part) for part in parts):
+        # The bone above says where a bone is; the bone itself may still turn.
+        deciding = {int(parents[part.joint])} & set(part.limb.joints) or {part.joint}
         deciding |= {part.joint} if part.kind == 'ORIENTATION' else set()
-        is_pole = part.kind == 'POLE'
-        deciding = outside.get(part.limb.effector, deciding) if is_pole else deciding
         if not armature.driven.issuperset(names[joint] for joint in deciding):
             found.append(part)
             continue
+        is_pole = part.kind == 'POLE'
         if is_pole:
-            control = pole_of(armature_object, armature, limb)
+            control = pole_of(armature_object, armature, part.limb.joints)
         else:
             control = control_of(armature_object, armature, part.joint)
-            if control is None and hangs:
-                control = carrier_of(armature_object, armature, part.joint, limb)
-                if control in limb:
-                    found.append(replace(part, joint=control, at_tail=True))
-                    continue
-                outside[part.joint] = deciding
         if control is not None:
             controls.append(names[control])
             kind = 'POSITION' if is_pole else part.kind
@@ -278,6 +266,16 @@ def _on_controls(armature_object: Object, parts: Sequence[Part], notes: list[str
             )
         )
     return tuple(found)
+
+
+def _on_own_limb(skeleton: Skeleton, part: Part) -> Part:
+    """Return a part; at the end of its limb where that does not carry the joint.
+
+    On a generated rig toes hang on bones between controls: no bone of the leg that is posed is above them.
+    """
+    end = part.limb.joints[-1]
+    carried = part.joint in part.limb.joints or end in skeleton.ancestors(part.joint)
+    return part if carried else replace(part, joint=end, at_tail=True)
 
 
 def _anchor(character: Character, figure: int) -> LimbKind | None:
