@@ -746,6 +746,58 @@ def test_a_body_that_was_keyed_low_stays_low_after_its_last_key_and_stands_up_wi
         assert np.linalg.norm(trunk_places(armature) - places, axis=1).max() < 0.05
 
 
+def retimed(armature: Any, new: Callable[[float], float]) -> None:
+    """Move the keys of all targets, as in the Dope Sheet."""
+    for entry in armature.poise.effectors:
+        for curve in own_curves(entry.target).values():
+            for key in curve.keyframe_points:
+                key.co_ui.x = new(key.co_ui.x)
+            curve.update()
+
+
+def copied(armature: Any, frame: float, to: float) -> None:
+    """Copy the keys of all targets from one frame to another."""
+    for entry in armature.poise.effectors:
+        for curve in own_curves(entry.target).values():
+            [value] = [key.co.y for key in curve.keyframe_points if key.co.x == frame]
+            curve.keyframe_points.insert(to, value)
+
+
+def test_keys_that_are_moved_or_copied_keep_what_follows_as_it_was_posed(tool: list[bool], armature: Any):
+    """It was on Reach from then on, held at the places of its keys."""
+    posing.switch_live(armature, True)
+    bpy.context.view_layer.update()
+    low = {"hand.L": (0.0, -0.3, -0.5), "hand.R": (0.0, -0.3, -0.5)}
+    keyed = {1: key_pose(armature, tool, 1, {}), 18: key_pose(armature, tool, 18, low)}
+    up = {name: tuple(-np.array(way)) for name, way in low.items()}
+    keyed[44] = key_pose(armature, tool, 44, up)
+    new = {1: 11, 18: 34, 44: 44}
+
+    def assert_shown(frames: dict[int, int]) -> None:
+        for old, frame in frames.items():
+            bpy.context.scene.frame_set(frame)
+            np.testing.assert_allclose(trunk_places(armature), keyed[old], atol=5e-3)
+            assert states(armature)["hips"] == states(armature)["chest"] == 'FOLLOW'
+            assert present_state(armature, effector(armature, "hips")) == 'FOLLOW'
+
+    assert_shown({frame: frame for frame in keyed})
+    retimed(armature, lambda frame: new[int(frame)])
+    assert_shown(new)
+    copied(armature, 34, 70)
+    assert_shown({**new, 18: 70})
+    bpy.context.scene.frame_set(18)
+    assert np.linalg.norm(trunk_places(armature) - keyed[18], axis=1).min() > 0.05
+    middle = key_pose(armature, tool, 18, {})  # where a key was before
+    assert_shown(new)
+    bpy.context.scene.frame_set(18)
+    np.testing.assert_allclose(trunk_places(armature), middle, atol=5e-3)
+    retimed(armature, lambda frame: 2.0 * frame)
+    assert_shown({old: 2 * frame for old, frame in new.items()})
+    for curve in own_curves(effector(armature, "hips").target).values():
+        curve.keyframe_points[0].co.y += 0.1
+    assert present_state(armature, effector(armature, "hips")) == 'REACH'
+
+
 def test_between_keys_what_follows_goes_from_where_it_was_posed_to_where_it_was_posed_next(armature: Any):
     posed = {}
     for frame, way in ((1, 0.0), (11, 0.1), (31, -0.1)):

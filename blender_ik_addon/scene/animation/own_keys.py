@@ -128,14 +128,24 @@ def has_own_keys(action: bpy.types.Action) -> bool:
     return len(_noted(action)) > 0
 
 
-def has_only_own_keys(obj: bpy.types.Object) -> bool:
-    """Whether an object has keys that move it, and Poise has written all of them."""
+def keys_that_place(obj: bpy.types.Object) -> tuple[FloatArray, Sums]:
+    """Return the times at which an object has keys that move it, (k,) rising [frames], and their check sums.
+
+    A sum is of all that is keyed at a time, and stays the same when these keys go to another time together.
+    """
     curves = {channel: curve for channel, curve in own_curves(obj).items() if channel[0] in PLACED_BY}
-    own = _noted(_action_of(obj, "")) if curves else np.empty(0, dtype=np.uint32)
-    return len(own) > 0 and all(
-        bool(np.isin(_sums(channel, read_keys(curve, *_SUMMED)), own).all())
-        for channel, curve in curves.items()
-    )
+    times, sums = [np.zeros(0)], [np.zeros(0, dtype=np.uint32)]
+    for channel, curve in curves.items():
+        keys = read_keys(curve, *_SUMMED)
+        times.append(at := keys["co"][:, 0].astype(np.float64))
+        for point in POINTS:
+            keys[point][:, 0] -= at
+        sums.append(_sums(channel, keys))
+    every, order = np.concatenate(times), np.argsort(np.concatenate(times), kind="stable")
+    starts = np.flatnonzero(np.diff(every[order], prepend=-np.inf) >= KEY_DISTANCE)
+    if not len(starts):
+        return times[0], sums[0]
+    return every[order][starts], np.add.reduceat(np.concatenate(sums)[order], starts, dtype=np.uint32)
 
 
 def _action_of(obj: bpy.types.Object, strip: str) -> Any:

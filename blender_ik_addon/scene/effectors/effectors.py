@@ -24,12 +24,10 @@ from ..animation.fcurves import (
     PLACED_BY,
     driven_channels,
     is_moved,
-    key_frames,
     own_curves,
     present_time,
-    within,
 )
-from ..animation.own_keys import has_only_own_keys
+from ..animation.own_keys import keys_that_place
 from ..armature.armature import check_armature, world_from_armature
 from ..kinds.kinds import KINDS, Anchor, Effector, asked_of
 from ..properties.settings import STATE_ITEMS, POISE_PG_effector, POISE_PG_target, settings_of
@@ -189,12 +187,12 @@ def is_taken(armature_object: Object, entry: Following) -> bool:
 
 
 def is_led(armature_object: Object, entry: Following) -> bool:
-    """Whether others than Poise say where a target is: as `is_taken`, without keys that Poise has written."""
+    """Whether others than Poise say where a target is: as `is_taken`, without keys that have an anchor."""
     target: Any = entry.target
     bound = target.parent not in {None, armature_object} or target.parent_type != 'OBJECT'
     driven = any(path in PLACED_BY for path, _ in driven_channels(target))
     played = target.animation_data is not None and len(target.animation_data.nla_tracks) > 0
-    keyed = is_moved(target, armature_object) and not has_only_own_keys(target)
+    keyed = is_moved(target, armature_object) and not _has_only_keys_with_anchors(entry)
     return bool(bound or driven or played or keyed or target.constraints or _target_bone(entry))
 
 
@@ -219,15 +217,28 @@ def noted_anchor(entry: POISE_PG_effector) -> Anchor | None:
     return next(known, Anchor(bone))
 
 
-def keyed_anchors(entry: POISE_PG_effector) -> tuple[Anchor, ...]:
-    """The anchors of the keys that the target of an entry has, in the order of time."""
-    known = [own for own in anchors_from(entry.anchors) if own.keyed]
+def keyed_anchors(entry: Following) -> tuple[Anchor, ...]:
+    """The anchors of the keys that the target of an entry has, in the order of time.
+
+    A key that was moved or copied has the anchor that it had; of several with its values the nearest.
+    """
+    known = [own for own in anchors_from(getattr(entry, "anchors", "")) if own.keyed]
     target = target_of(entry) if known else None
     if target is None:
         return ()
-    curves = [curve for (path, _), curve in own_curves(target).items() if path in PLACED_BY]
-    times = key_frames(*curves)
-    return tuple(own for own in known if own.time is not None and within(times, own.time, own.time).any())
+    found: list[Anchor] = []
+    for time, key in zip(*map(np.ndarray.tolist, keys_that_place(target)), strict=True):
+        alike = [own for own in known if own.key == key]
+        if alike:
+            nearest = min(alike, key=lambda own, time=time: abs((own.time or 0.0) - time))
+            found.append(nearest._replace(time=time))
+    return tuple(found)
+
+
+def _has_only_keys_with_anchors(entry: Following) -> bool:
+    """Whether the target of an entry has keys that move it, and all of them belong to anchors."""
+    anchors = keyed_anchors(entry)
+    return len(anchors) > 0 and len(anchors) == len(keys_that_place(entry.target)[0])
 
 
 def _present_anchors(entry: POISE_PG_effector, state: str) -> tuple[Anchor, ...]:
@@ -243,9 +254,9 @@ def note_anchors(entry: POISE_PG_effector, *anchors: Anchor) -> None:
     for own in (own for own in anchors if not own.keyed):
         if tuple(entry.pin_matrix) != own.bone:
             entry.pin_matrix = own.bone
-    found = {(own.keyed, own.time if own.keyed else None): own for own in anchors_from(entry.anchors)}
-    for own in anchors:
-        found[own.keyed, own.time if own.keyed else None] = own
+    now = keyed_anchors(entry)  # a key that was moved keeps its anchor when another comes to its place
+    before = [own for own in anchors_from(entry.anchors) if own.key not in {own.key for own in now}]
+    found = {own.time if own.keyed else None: own for own in (*before, *now, *anchors)}
     text = anchors_text(own for own in found.values() if own.keyed or own.carriers is not None)
     if entry.anchors != text:
         entry.anchors = text

@@ -6,7 +6,8 @@ that follows is held at its anchor: where others have left it last, taken along 
 have moved since. So where a body is drawn to depends on where its targets are, not on the way by which they
 came there.
 
-Where Poise has keyed the target, each key has the anchor of then. Between keys the anchors go over into each
+Where Poise has keyed the target, each key has the anchor of then, wherever it is moved or copied to: it is
+found by its values. Between keys the anchors go over into each
 other, before the first and after the last that one counts alone. The keys themselves say where the bone has
 been: if it were held there, it would be drawn on from where it had been drawn to, and a body that is keyed
 low would stay low after its last key.
@@ -29,6 +30,7 @@ from ..kinds.kinds import Anchor, Effector, standing
 _STORED: Final = np.dtype(
     [
         ("keyed", "?"),
+        ("key", "<u4"),
         ("timed", "?"),
         ("time", "<f8"),
         ("carriers", "<u4"),
@@ -48,7 +50,7 @@ def anchors_from(text: str) -> tuple[Anchor, ...]:
             tuple(row["stance"].tolist()) if row["stance"].any() else None,
             int(row["carriers"]),
             float(row["time"]) if row["timed"] else None,
-            bool(row["keyed"]),
+            int(row["key"]) if row["keyed"] else None,
         )
         for row in np.frombuffer(b64decode(text), dtype=_STORED)
     ]
@@ -59,7 +61,10 @@ def anchors_text(anchors: Iterable[Anchor]) -> str:
     """Return anchors as a text."""
     zeros = (0.0,) * 16
     rows = [
-        (own.keyed, own.time is not None, own.time or 0.0, own.carriers or 0, own.bone, own.stance or zeros)
+        (
+            *(own.keyed, own.key or 0, own.time is not None, own.time or 0.0),
+            *(own.carriers or 0, own.bone, own.stance or zeros),
+        )
         for own in anchors
     ]
     return b64encode(np.array(rows, dtype=_STORED).tobytes()).decode()

@@ -130,8 +130,13 @@ class Anchor(NamedTuple):
     """Check sum of what carried it; None where nobody has noted that."""
     time: float | None = None
     """Of the key that belongs to it [frames]. Without one: in which frame it counts more than keys."""
-    keyed: bool = False
-    """Whether it belongs to a key of the target."""
+    key: int | None = None
+    """Check sum of the key of the target to which it belongs, see `keys_that_place`; None for none."""
+
+    @property
+    def keyed(self) -> bool:
+        """Whether it belongs to a key of the target."""
+        return self.key is not None
 
 
 @dataclass(frozen=True)

@@ -28,12 +28,10 @@ from ..animation.fcurves import (
     own_curves,
     placing,
     present_frame,
-    present_time,
     property_keys,
     rotation_channel,
     write_keys,
 )
-from ..animation.own_keys import note_own_keys
 from ..armature.armature import read_armature
 from ..armature.restoring import (
     ActionSnapshot,
@@ -54,7 +52,7 @@ from ..kinds.kinds import KINDS
 from ..live.following import held
 from ..properties.settings import FOOT_ANGLES, effector_path, settings_of
 from ..rig.keying import GROUP, auto_key_options, auto_keying, key_object, key_options, key_values
-from ..rig.noted import note_keyed
+from ..rig.noted import held_in_frame, note_keyed
 
 MOVED: Final = 1e-5
 """Difference [m, rad, 1] from where it was by which a target counts as moved: single precision has less."""
@@ -207,15 +205,14 @@ def auto_key_foot(armature_object: Object, row: int, name: str) -> str:
 
 
 def _key_now(armature_object: Object, rows: Iterable[int], options: set[str]) -> None:
-    """Key targets on the present frame; it is noted of what follows that Poise has done so."""
-    time, entries = present_time(), cast(Any, settings_of(armature_object).effectors)
-    note_keyed(armature_object, rows, bpy.context.evaluated_depsgraph_get())
+    """Key targets on the present frame; it is noted of what follows where it is held there."""
+    entries = cast(Any, settings_of(armature_object).effectors)
+    held = held_in_frame(armature_object, bpy.context.evaluated_depsgraph_get())
     for row in rows:
         (moved, turned), target = channels_that_count(entries[row]), entries[row].target
-        follows = present_state(armature_object, entries[row]) == 'FOLLOW'
         key_object(target, options, moved=moved, turned=turned)
-        if follows:
-            note_own_keys(target, own_curves(target), (time, time))
+        if row in held:
+            note_keyed(entries[row], held[row])
 
 
 def _moving(armature_object: Object, rows: Sequence[int]) -> list[str]:

@@ -31,7 +31,8 @@ from bpy.types import Depsgraph, Object
 from ...core import Pose, SolverOptions
 from ...core.arrays import FloatArray, alike
 from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
-from ..animation.fcurves import is_moved, present_time, rotation_channel
+from ..animation.fcurves import is_moved, present_time, rotation_channel, within
+from ..animation.own_keys import keys_that_place
 from ..armature.armature import Armature, world_from_armature
 from ..armature.poses import PROPERTIES, PoseNote, RawChannels, pose_sums, raw_channels
 from ..effectors.effectors import (
@@ -51,7 +52,13 @@ from ..effectors.feet import unrolled
 from ..effectors.stance import around, carriers
 from ..effectors.transforms import bring_place, note_place, place_target
 from ..kinds.kinds import Anchor, Effector
-from ..properties.settings import FURTHER_BONES, POISE_PG_joint, settings_of, solver_options
+from ..properties.settings import (
+    FURTHER_BONES,
+    POISE_PG_effector,
+    POISE_PG_joint,
+    settings_of,
+    solver_options,
+)
 
 if TYPE_CHECKING:
     from .rig import Rig
@@ -347,15 +354,19 @@ def play_keys(armature_object: Object, effectors: Sequence[Effector]) -> bool:
     return changed
 
 
-def note_keyed(armature_object: Object, rows: Iterable[int], depsgraph: Depsgraph) -> None:
-    """Note with the keys of targets in the present frame where those that follow are held there."""
+def held_in_frame(armature_object: Object, depsgraph: Depsgraph) -> dict[int, Anchor]:
+    """Return where those that follow are held in the present frame, by their places in the list."""
     effectors = held_from_now(armature_object, read_effectors(armature_object, drawing=True), depsgraph)
-    entries, time = settings_of(armature_object).effectors, present_time()
-    now = anchors_now(armature_object, effectors, depsgraph)
-    for row in (row for row in rows if row in now):
-        noted = noted_anchor(entries[row])
-        others = () if noted is None else (noted._replace(time=None),)
-        note_anchors(entries[row], *others, now[row]._replace(time=time, keyed=True))
+    return anchors_now(armature_object, effectors, depsgraph)
+
+
+def note_keyed(entry: POISE_PG_effector, anchor: Anchor) -> None:
+    """Note with the keys that a target has in the present frame where what follows is held there."""
+    time, noted = present_time(), noted_anchor(entry)
+    times, keys = keys_that_place(entry.target)
+    others = () if noted is None else (noted._replace(time=None),)
+    own = [anchor._replace(time=time, key=key) for key in keys[within(times, time, time)].tolist()]
+    note_anchors(entry, *others, *own)
 
 
 def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph) -> Anchor:
