@@ -237,8 +237,9 @@ def keyed_anchors(entry: Following) -> tuple[Anchor, ...]:
 
 def _has_only_keys_with_anchors(entry: Following) -> bool:
     """Whether the target of an entry has keys that move it, and all of them belong to anchors."""
+    target: Any = entry.target
     anchors = keyed_anchors(entry)
-    return len(anchors) > 0 and len(anchors) == len(keys_that_place(entry.target)[0])
+    return len(anchors) > 0 and len(anchors) == len(keys_that_place(target)[0])
 
 
 def _present_anchors(entry: POISE_PG_effector, state: str) -> tuple[Anchor, ...]:

@@ -362,8 +362,9 @@ def held_in_frame(armature_object: Object, depsgraph: Depsgraph) -> dict[int, An
 
 def note_keyed(entry: POISE_PG_effector, anchor: Anchor) -> None:
     """Note with the keys that a target has in the present frame where what follows is held there."""
+    target: Any = entry.target
     time, noted = present_time(), noted_anchor(entry)
-    times, keys = keys_that_place(entry.target)
+    times, keys = keys_that_place(target)
     others = () if noted is None else (noted._replace(time=None),)
     own = [anchor._replace(time=time, key=key) for key in keys[within(times, time, time)].tolist()]
     note_anchors(entry, *others, *own)
