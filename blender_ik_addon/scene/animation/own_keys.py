@@ -134,18 +134,19 @@ def keys_that_place(obj: bpy.types.Object) -> tuple[FloatArray, Sums]:
     A sum is of all that is keyed at a time, and stays the same when these keys go to another time together.
     """
     curves = {channel: curve for channel, curve in own_curves(obj).items() if channel[0] in PLACED_BY}
-    times, sums = [np.zeros(0)], [np.zeros(0, dtype=np.uint32)]
-    for channel, curve in curves.items():
-        keys = read_keys(curve, *_SUMMED)
-        times.append(at := keys["co"][:, 0].astype(np.float64))
-        for point in POINTS:
-            keys[point][:, 0] -= at
-        sums.append(_sums(channel, keys))
-    every, order = np.concatenate(times), np.argsort(np.concatenate(times), kind="stable")
-    starts = np.flatnonzero(np.diff(every[order], prepend=-np.inf) >= KEY_DISTANCE)
+    each = [read_keys(curve, *_SUMMED) for curve in curves.values()]
+    if not each:
+        return np.zeros(0), np.zeros(0, dtype=np.uint32)
+    keys = {name: np.concatenate([own[name] for own in each]) for name in _SUMMED}
+    times = keys["co"][:, 0].astype(np.float64)
+    for point in POINTS:
+        keys[point][:, 0] -= times
+    sums = _mixed(np.repeat([*map(_sum_of_channel, curves)], [len(own["co"]) for own in each]), keys)
+    order = np.argsort(times, kind="stable")
+    starts = np.flatnonzero(np.diff(times[order], prepend=-np.inf) >= KEY_DISTANCE)
     if not len(starts):
-        return times[0], sums[0]
-    return every[order][starts], np.add.reduceat(np.concatenate(sums)[order], starts, dtype=np.uint32)
+        return times, sums
+    return times[order][starts], np.add.reduceat(sums[order], starts, dtype=np.uint32)
 
 
 def _action_of(obj: bpy.types.Object, strip: str) -> Any:
@@ -171,13 +172,22 @@ def _within(keys: KeyArrays, span: tuple[float, float]) -> Mapping[str, npt.NDAr
 
 def _sums(channel: Channel, keys: KeyArrays) -> Sums:
     """Check sums of keys of a channel, 32 bits each, (n,)."""
+    return _mixed(np.full(len(keys["co"]), _sum_of_channel(channel)), keys)
+
+
+def _sum_of_channel(channel: Channel) -> int:
+    return crc32(repr(channel).encode())
+
+
+def _mixed(sums: npt.NDArray[Any], keys: KeyArrays) -> Sums:
+    """Check sums (n,) with what counts of as many keys mixed in."""
     points = {name: np.ascontiguousarray(keys[name], dtype=np.float32).view(np.uint32) for name in POINTS}
     words = [*points["co"].T, keys["interpolation"].astype(np.uint32)]
     types: Any = bpy.types.Keyframe.bl_rna.properties
     for side in POINTS[1:]:
         free = keys[f"{side}_type"] == types[f"{side}_type"].enum_items["FREE"].value
         words += [np.where(free, column, 0).astype(np.uint32) for column in points[side].T]
-    sums = np.full(len(keys["co"]), crc32(repr(channel).encode()), dtype=np.uint32)
+    sums = sums.astype(np.uint32)
     for word in words:
         sums = (sums ^ word) * _SPREAD
         sums ^= sums >> np.uint32(15)

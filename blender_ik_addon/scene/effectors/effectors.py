@@ -192,7 +192,9 @@ def is_led(armature_object: Object, entry: Following) -> bool:
     bound = target.parent not in {None, armature_object} or target.parent_type != 'OBJECT'
     driven = any(path in PLACED_BY for path, _ in driven_channels(target))
     played = target.animation_data is not None and len(target.animation_data.nla_tracks) > 0
-    keyed = is_moved(target, armature_object) and not _has_only_keys_with_anchors(entry)
+    keyed = is_moved(target, armature_object)
+    if keyed and (anchors := _anchors_of_keys(entry)):
+        keyed = None in anchors
     return bool(bound or driven or played or keyed or target.constraints or _target_bone(entry))
 
 
@@ -222,24 +224,19 @@ def keyed_anchors(entry: Following) -> tuple[Anchor, ...]:
 
     A key that was moved or copied has the anchor that it had; of several with its values the nearest.
     """
+    return tuple(own for own in _anchors_of_keys(entry) if own is not None)
+
+
+def _anchors_of_keys(entry: Following) -> list[Anchor | None]:
+    """The anchor of each key of the target of an entry; none where the entry has no anchors of keys."""
     known = [own for own in anchors_from(getattr(entry, "anchors", "")) if own.keyed]
     target = target_of(entry) if known else None
-    if target is None:
-        return ()
-    found: list[Anchor] = []
-    for time, key in zip(*map(np.ndarray.tolist, keys_that_place(target)), strict=True):
+    found: list[Anchor | None] = []
+    for time, key in () if target is None else zip(*keys_that_place(target), strict=True):
         alike = [own for own in known if own.key == key]
-        if alike:
-            nearest = min(alike, key=lambda own, time=time: abs((own.time or 0.0) - time))
-            found.append(nearest._replace(time=time))
-    return tuple(found)
-
-
-def _has_only_keys_with_anchors(entry: Following) -> bool:
-    """Whether the target of an entry has keys that move it, and all of them belong to anchors."""
-    target: Any = entry.target
-    anchors = keyed_anchors(entry)
-    return len(anchors) > 0 and len(anchors) == len(keys_that_place(target)[0])
+        nearest = min(alike, key=lambda own, time=time: abs((own.time or 0.0) - time), default=None)
+        found.append(None if nearest is None else nearest._replace(time=float(time)))
+    return found
 
 
 def _present_anchors(entry: POISE_PG_effector, state: str) -> tuple[Anchor, ...]:
