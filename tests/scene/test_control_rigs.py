@@ -12,6 +12,7 @@ import pytest
 from blender_ik_addon import cli
 from blender_ik_addon.cli.exit_codes import Exit
 from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.live import following
 from blender_ik_addon.scene.live import handlers as live
 from blender_ik_addon.scene.live.dragging import Drag
@@ -87,6 +88,21 @@ def test_the_legs_of_an_animal_bend_under_hips_that_are_lowered():
     angles = {bone.name: bone.matrix_basis.to_quaternion().angle for bone in rig.pose.bones}
     assert min(angles[f"{end}thigh_fk.{side}"] for end in ("", "front_") for side in "LR") > radians(15.0)
     assert angles["spine_fk.005"] < radians(60.0)  # 115 degrees where the legs did not bend
+
+
+def test_the_pelvis_of_a_generated_rig_has_limits_and_does_not_fold(rig: Any):
+    """Its controls are between torso and legs, in no limb: they turned by 75 and 62 degrees."""
+    posing.setup_character(rig)
+    skeleton = read_armature(rig).skeleton
+    for name in ("spine_fk", "spine_fk.001"):
+        joint = skeleton.index(name)
+        assert np.isfinite([skeleton.lower[joint, 3:], skeleton.upper[joint, 3:]]).all(), name
+    for hand, aside in (("hand.L", 0.1), ("hand.R", -0.1)):
+        moved(rig, hand, (aside, -0.3, -0.5))
+    missed = [error.position for error in posing.solve_pose(rig).effectors if error.position is not None]
+    assert max(missed) < 0.02
+    angles = {bone.name: bone.matrix_basis.to_quaternion().angle for bone in rig.pose.bones}
+    assert max(angles["spine_fk"], angles["spine_fk.001"]) < radians(45.0)
 
 
 def test_set_up_again_keeps_all_and_switches_a_live_rig_back(rig: Any):

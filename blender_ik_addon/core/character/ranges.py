@@ -316,6 +316,8 @@ class _Maker:
         for limb in self._character.limbs:
             if limb.figure == self._number:
                 yield from self._limb(limb)
+                if limb.kind is LimbKind.TRUNK:
+                    yield from self._pelvis(limb)
         for digit in digits(self._skeleton, self._character, self._number) if self._human else ():
             yield self._digit(digit)
 
@@ -340,6 +342,21 @@ class _Maker:
                     yield self._defaults(made, self._end(made, limb), stiffness)
                 else:
                     yield self._fold(made, limb)
+
+    def _pelvis(self, trunk: Limb) -> Iterator[JointDefaults]:
+        """Bones between hips and legs that are in no limb, as generated rigs have: they bend the loin.
+
+        The trunk bends forward over them as they turn back under it.
+        """
+        limbs = {joint for limb in self._character.limbs for joint in limb.joints}
+        every = self._character.joints_of(Role.PELVIS, figure=self._number)
+        joints = [joint for joint in every if joint not in limbs]
+        share = min(1.0, UNEVEN / (len(joints) + len(trunk.joints)))
+        back = [(-high, -low) for low, high in TRUNK[LimbKind.TRUNK]]
+        for joint in joints:
+            made = self._joint(joint, Role.PELVIS, None)
+            moves = self._turns(made, back, share) if self._human else self._bends(made, trunk, share)
+            yield self._defaults(made, moves)
 
     def _bends(self, made: _Joint, limb: Limb, share: float = 1.0) -> Sequence[Movement]:
         """Bends of a trunk, a neck, a tail or a fin of an animal: up and down, aside, about itself."""
