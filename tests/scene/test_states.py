@@ -861,6 +861,13 @@ def test_set_to_follow_a_bone_goes_along_with_feet_that_are_moved_before_any_sol
     np.testing.assert_allclose(walked[False], walked[True], atol=2e-3)
 
 
+@pytest.mark.parametrize("text", ["AAAA", "no anchors at all", "é"])
+def test_anchors_that_another_version_has_written_say_nothing(text: str, armature: Any):
+    plain = posing.solve_pose(armature)
+    armature.poise.effectors["chest"].anchors = text
+    assert posing.solve_pose(armature).message == plain.message
+
+
 def test_hips_that_are_moved_do_not_throw_the_chest_away_in_a_bake_without_a_solve(armature: Any):
     """Their place was taken for how far the feet had moved, which had carried the chest before."""
     chest = place(armature, effector(armature, "chest").bone)

@@ -43,7 +43,14 @@ _STORED: Final = np.dtype(
 
 @lru_cache(maxsize=256)
 def anchors_from(text: str) -> tuple[Anchor, ...]:
-    """Return the anchors that are stored as a text, those of keys in the order of time."""
+    """Return the anchors that are stored as a text, those of keys in the order of time.
+
+    A text that this version has not written, as a file from another one may have, says nothing.
+    """
+    try:
+        rows = np.frombuffer(b64decode(text), dtype=_STORED)
+    except ValueError:
+        return ()
     found = [
         Anchor(
             tuple(row["bone"].tolist()),
@@ -52,7 +59,7 @@ def anchors_from(text: str) -> tuple[Anchor, ...]:
             float(row["time"]) if row["timed"] else None,
             int(row["key"]) if row["keyed"] else None,
         )
-        for row in np.frombuffer(b64decode(text), dtype=_STORED)
+        for row in rows
     ]
     return tuple(sorted(found, key=lambda own: own.time or 0.0))
 
