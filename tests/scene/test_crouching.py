@@ -4,7 +4,7 @@
 import bpy
 import numpy as np
 import pytest
-from mathutils import Vector
+from mathutils import Matrix, Vector
 
 from blender_ik_addon.scene import posing
 
@@ -83,6 +83,22 @@ def test_hands_at_the_floor_in_front_of_the_feet_leave_the_trunk_in_the_middle(
 @pytest.mark.parametrize("depth", [0.36, 0.4, 0.44])
 def test_both_knees_of_a_deep_crouch_go_outwards(depth: float) -> None:
     figure, _ = crouched(depth)
+    out = knees(figure)
+    assert out.min() > 0.15
+    assert abs(out[0] - out[1]) < 0.01
+
+
+@pytest.mark.parametrize(("depth", "lean"), [(0.38, 35.0), (0.4, 35.0), (0.35, 50.0), (0.4, 50.0)])
+def test_knees_of_a_crouch_that_leans_forward_do_not_cross(depth: float, lean: float) -> None:
+    figure, targets = crouched(0.0)
+    hips = targets["hips"]
+    place = hips.matrix_world.translation + Vector((0.0, 0.05, -depth))
+    turned = Matrix.Rotation(np.radians(lean), 4, 'X') @ hips.matrix_world.to_3x3().to_4x4()
+    hips.matrix_world = Matrix.Translation(place) @ turned
+    for name, aside in (("hand.L", -0.4), ("hand.R", 0.4)):
+        targets[name].location += Vector((aside, -0.25, -0.45))
+    bpy.context.view_layer.update()
+    assert posing.solve_pose(figure).reached
     out = knees(figure)
     assert out.min() > 0.15
     assert abs(out[0] - out[1]) < 0.01

@@ -333,6 +333,9 @@ class _Maker:
             elif limb.kind in (LimbKind.TAIL, LimbKind.FIN):
                 yield self._defaults(made, self._bends(made, limb), TAIL)
             elif role in UPPER:
+                if limb.kind is LimbKind.LEG:
+                    # However far a thigh is bent, to spread and to turn it are then channels of their own.
+                    made = _twist_first(made, made.own(self._figure.left))
                 yield self._defaults(made, self._swings(made, limb))
             elif role in LOWER:
                 yield self._hinge(made, limb)
@@ -452,16 +455,12 @@ class _Maker:
         at_rest = -limb.bend_angle if limb.bend is Bend.INVERTED else limb.bend_angle
         largest = (ELBOW_BEND if is_arm else KNEE_BEND) if self._human else ANIMAL_BEND
         slight = Movement(axis, 0.0, max(SLIGHT - at_rest, 0.0))
-        channel, twist = int(np.argmax(np.abs(axis))), made.nearest(made.along)
         moves = [Movement(axis, -at_rest, max(largest - at_rest, SLACK - at_rest))]
         if self._human:
             most = FOREARM_TWIST if is_arm else SHIN_TWIST
             moves.append(Movement(made.twist_axis(), -most, most))
-        # Twist of the bone first, the hinge last: then the hinge is that of the joint above, as in a body.
-        if len(made.orders) > 1 and channel != twist:
-            order = EULER_ORDERS.index("XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel])
-            made = replace(made, orders=(order, *(other for other in made.orders if other != order)))
-        return self._defaults(made, moves, hinge=axis, slight=slight)
+        # The hinge is that of the joint above, as in a body.
+        return self._defaults(_twist_first(made, axis), moves, hinge=axis, slight=slight)
 
     def _digit(self, digit: Digit) -> JointDefaults:
         """A joint of a finger or a toe."""
@@ -512,6 +511,15 @@ class _Maker:
             why = Message("animal: {role}", role=made.role)
         angles = np.clip(angles, lower, upper)
         return JointDefaults(lower, upper, resists, angles, order, made.index, hinge is not None, why)
+
+
+def _twist_first(made: _Joint, axis: FloatArray) -> _Joint:
+    """A joint whose first order, if it has several, turns about the bone first and about an axis last."""
+    channel, twist = int(np.argmax(np.abs(axis))), made.nearest(made.along)
+    if len(made.orders) < 2 or channel == twist:
+        return made
+    order = EULER_ORDERS.index("XYZ"[twist] + "XYZ"[3 - twist - channel] + "XYZ"[channel])
+    return replace(made, orders=(order, *(other for other in made.orders if other != order)))
 
 
 def _swing(made: _Joint, direction: FloatArray) -> Movement | None:
