@@ -67,7 +67,7 @@ PUSH: Final = 0.1
 
 
 Callback = Callable[[int, State], bool]
-"""Called after each iteration with its number and the state of all frames; True stops."""
+"""Called at the start and after each iteration, with its number and the state of all frames; True stops."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Descent(Iterator[None]):
             decrease_tolerance: Decrease of a group's energy [1] at which it is at rest too.
             far: Whether the minimum of the groups, or of each, (G,), may be far from the start.
             coupling: What ties the N frames of a motion together, G = 1; None: every frame is a group, G = N.
-            callback: Called after each iteration with its number and the state of all frames; True stops.
+            callback: See `Callback`.
         """
         count = len(values)
         groups = count if coupling is None else 1
@@ -143,10 +143,11 @@ class Descent(Iterator[None]):
         """How far each frame seems to be from its minimum, (N,) [rad]."""
         self._before: FloatArray = np.full(groups, max_angle)
         """Length of the last step that each group has taken, (G,) [rad]."""
-        self._state = energy.at(np.minimum(np.maximum(values, energy.lower), energy.upper))
+        self._values: FloatArray = np.minimum(np.maximum(values, energy.lower), energy.upper)
+        self._state: State
         """State of all frames."""
         self._moving: IntArray = np.array([-1])
-        """The frames that move, (n,)."""
+        """The frames that move, (n,); none that there is before the descent has begun."""
         self.energy: Energy
         """Energy of these."""
         self.state: State
@@ -159,9 +160,13 @@ class Descent(Iterator[None]):
         """What ties them together."""
         self.found: Minimum
         """Result, once the descent has ended."""
-        self._move(np.flatnonzero(self._ahead))
 
     def __next__(self) -> None:
+        if -1 in self._moving:
+            self._state = self._whole.at(self._values)
+            if self._callback is not None:
+                self._callback(0, self._state)
+            self._move(np.flatnonzero(self._ahead))
         if self._cancelled or not len(self._moving):
             self.found = self._end()
             raise StopIteration
@@ -356,9 +361,10 @@ class _Step:
 
     def attempt(self) -> _Outcome:
         """Try the step of each group."""
-        descent, here, frames = self._descent, self._here, self._descent.frames
+        descent, energy, here, frames = self._descent, self._energy, self._here, self._descent.frames
+        low, high = self._low, self._high
         change, held, product, damping = self._newton()
-        stays = held & _pressed(self._gradient + product, change, self._high)
+        stays = held & _pressed(self._gradient + product, change, high)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
         size = descent.largest(change)
         short = descent.max_angle / np.maximum(size, descent.max_angle)
@@ -371,7 +377,27 @@ class _Step:
         predicted = here.residual + times(self._model.jacobian, change)
         promised = self._promised(predicted, change)
         wanted = (self._merit - promised).sum(1)
-        there, merit = self._corrected(change, held, predicted, damping, size, BENT * np.abs(wanted))
+        penalty_weights = self._model.penalty_weights
+        there = energy.at(here.values + change / energy.weight)
+        merit = descent.merit(there, penalty_weights)
+        live = np.ones(len(merit), dtype=np.bool_)
+        correcting = self._correcting(held | (change <= low) | (change >= high), damping)
+        for _ in range(CORRECTIONS):
+            bent = there.residual - predicted
+            back = -(bent[:, None, :] @ correcting)[:, 0]
+            costs = energy.penalty_terms(energy.squares(bent), penalty_weights).sum(axis=1)
+            live &= descent.by_group(costs).sum(1) > BENT * np.abs(wanted)
+            live &= descent.largest(back) <= 0.5 * size
+            if not live.any():
+                break
+            corrected = np.minimum(np.maximum(change + back, low), high)
+            other = energy.at(here.values + corrected / energy.weight)
+            other_merit = descent.merit(other, penalty_weights)
+            live &= other_merit.sum(1) < merit.sum(1)
+            mask = live.repeat(frames)
+            there = there.replaced(*_some(energy, other, mask))
+            merit = np.where(live[:, None], other_merit, merit)
+            change = np.where(mask[:, None], corrected, change)
         taken = ((self._merit - merit).sum(1) > 0.0) | ~(size > FINE)
         old = descent.by_group(damping)
         least = np.where(short < 1.0, old.T + more, DAMPING[1]).T
@@ -394,49 +420,6 @@ class _Step:
                 damping = np.maximum(damping * GROW, FLAT)
             else:
                 return change, held, linear.times(change, np.arange(len(change))), damping
-
-    def _corrected(
-        self,
-        change: FloatArray,
-        held: BoolArray,
-        predicted: FloatArray,
-        damping: FloatArray,
-        size: FloatArray,
-        worth: FloatArray,
-    ) -> tuple[State, FloatArray]:
-        """State and merit (g, n/g) after a step, and after what bends of the residual is taken back.
-
-        Args:
-            change: The step, (n, nv).
-            held: Channels that it leaves on limits, (n, nv).
-            predicted: Residual after it as the linear model has it, (n, m).
-            damping: μ, (n,).
-            size: Largest change of a channel in each group, (g,); a correction is at most half as large.
-            worth: Least cost that is worth a correction, (g,).
-        """
-        descent, energy, here = self._descent, self._energy, self._here
-        low, high, penalty_weights = self._low, self._high, self._model.penalty_weights
-        there = energy.at(here.values + change / energy.weight)
-        merit = descent.merit(there, penalty_weights)
-        live = np.ones(len(merit), dtype=np.bool_)
-        correcting = self._correcting(held | (change <= low) | (change >= high), damping)
-        for _ in range(CORRECTIONS):
-            bent = there.residual - predicted
-            back = -(bent[:, None, :] @ correcting)[:, 0]
-            costs = energy.penalty_terms(energy.squares(bent), penalty_weights).sum(axis=1)
-            live &= descent.by_group(costs).sum(1) > worth
-            live &= descent.largest(back) <= 0.5 * size
-            if not live.any():
-                break
-            corrected = np.minimum(np.maximum(change + back, low), high)
-            other = energy.at(here.values + corrected / energy.weight)
-            other_merit = descent.merit(other, penalty_weights)
-            live &= other_merit.sum(1) < merit.sum(1)
-            mask = live.repeat(descent.frames)
-            there = there.replaced(*_some(energy, other, mask))
-            merit = np.where(live[:, None], other_merit, merit)
-            change = np.where(mask[:, None], corrected, change)
-        return there, merit
 
     def _next_damping(
         self,

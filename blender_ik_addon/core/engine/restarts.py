@@ -61,8 +61,8 @@ def searching(
             leads to one that is lower by more than `LOWER`.
         options: How exactly, and how many restarts there are.
         tolerance: Largest error at which each task counts as reached, (T,) [m] or [rad].
-        callback: Called after each iteration outside of restarts with its number and a state, the last frame
-            of which is the last one of these; True stops.
+        callback: Called at the start and after each iteration outside of restarts with its number and a
+            state, whose last frame is the last one of these; True stops.
         far: Whether the minimum may be far away; otherwise it is the one next to the body.
     """
     if not (far and energy.penalties):
@@ -173,7 +173,7 @@ def _finished(
     before = int(found.iterations[frames[0]])
 
     def later(number: int, state: State) -> bool:
-        return callback is not None and callback(before + number, state)
+        return callback is not None and number > 0 and callback(before + number, state)
 
     start = found.values[frames]
     more = yield from _minimum(energy.select(frames), start, options, max_iterations, later)

@@ -261,14 +261,13 @@ def _solved(
         values = system.recorded_or(state.values)
         return _solution(system, pose, values, True, False, 0, [energy.by_level(state.squares)], options)
     searched = options if far else replace(options, restarts=0)
-    tolerance, start = tolerances(system, options), energy.unwound(start)
-    history = [energy.by_level(energy.at(start).squares)]
+    tolerance, history = tolerances(system, options), list[FloatArray]()
 
     def noted(number: int, state: State) -> bool:
         history.append(energy.by_level(state.squares[-1:]))
-        return callback is not None and callback(number, state.values[-1])
+        return callback is not None and number > 0 and callback(number, state.values[-1])
 
-    found = yield from searching(energy, start, searched, tolerance, noted, far=far)
+    found = yield from searching(energy, energy.unwound(start), searched, tolerance, noted, far=far)
     history[-1] = energy.by_level(found.state.squares)
     converged, iterations = bool(found.converged[0]), int(found.iterations[0])
     # Random starts may have wound angles another way.

@@ -389,8 +389,9 @@ class BakeJob(Job[BakeReport]):
         What is not solved keeps the keys that it has, and is read with them.
         """
         joints, done, frames = self._joints, 0.0, None
-        go_to_frame(bpy.context.scene, self.solved[0])
-        self._present = rotation_values(self._object(), self._rig.armature)
+        if self._to.strip:  # before its channels are hidden
+            go_to_frame(bpy.context.scene, self.solved[0])
+            self._present = rotation_values(self._object(), self._rig.armature)
         while self._to.hide(self._object(), self._channels(joints)) or frames is None:
             frames = yield from _within(self._read(numbers), done, 1.0 / 3.0 - done)
             found = solved_joints(self._rig, frames[own]) | set(self._constrained.tolist())
@@ -404,6 +405,8 @@ class BakeJob(Job[BakeReport]):
         """Show frames and read them; gives the part done and returns them."""
         rig, parts = self._rig, list[FrameData]()
         for row, _raw, raws in _shown(rig, self._object, numbers):
+            if numbers[row] == self.solved[0] and not self._to.strip:
+                self._present = rotation_values(self._object(), rig.armature)
             if raws:
                 parts.append(rig.frames_of(raws))
             yield (row + 1) / len(numbers)
