@@ -266,6 +266,17 @@ def test_cyclic_says_that_a_motion_is_a_loop_or_is_none() -> None:
     assert away[[0, -1]].min() > 3.0 * away[FRAMES // 2]
 
 
+@pytest.mark.parametrize("resting", [0, 6])
+def test_what_comes_home_the_way_it_went_is_no_loop(resting: int) -> None:
+    """Its first frames know nothing of its last ones: a pose that was keyed there comes back."""
+    path = circle(FRAMES)[: FRAMES // 2]
+    path = np.concatenate([np.repeat(path[:1], resting, axis=0), path, path[-2::-1]])
+    skeleton = chain(JOINTS)
+    problem, poses = Problem(skeleton, (follow(path),)), Pose.rest(skeleton, (len(path),))
+    found, opened = (solve_sequence(problem, poses, cyclic=cyclic).pose.channels for cyclic in (None, False))
+    assert_array_equal(found, opened)
+
+
 def test_a_loop_of_one_frame_or_without_smoothness_is_its_frames() -> None:
     skeleton = chain(JOINTS)
     for frames, smoothness in ((1, 0.2), (2, 0.2), (9, 0.0)):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from math import ceil
+from typing import Final
 
 import numpy as np
 
@@ -12,11 +13,16 @@ from ..engine.motion import OVERLAP
 from ..problem.system import SAME, System
 from ..tasks import OneOf
 
+CONTINUES: Final = 0.75
+"""Difference of the first and the last step of a loop, at most, by the sum of their lengths [1]."""
+
 
 def is_loop(system: System, values: FloatArray, preferred: FloatArray, own: slice) -> bool:
     """Whether some frames are a loop, by targets, preferred pose and what no solve moves.
 
-    The targets of other frames must rest, or go round once more: otherwise the motion goes on beyond.
+    They must go through the seam as they come to it: what rests at an end, or comes back the way it went,
+    needs no other end. The targets of other frames must rest, or go round once more: otherwise the motion
+    goes on beyond.
 
     Args:
         system: Of F frames.
@@ -35,6 +41,10 @@ def is_loop(system: System, values: FloatArray, preferred: FloatArray, own: slic
         return False
     if ends.given is not None and (ends.given[0] != ends.given[1]).any():
         return False
+    begin, end = (_step(system, preferred, frame) for frame in (first, last - 1))
+    way = np.linalg.norm(begin) + np.linalg.norm(end)
+    if way <= SAME or np.linalg.norm(end - begin) > CONTINUES * way:
+        return False
     frames = np.arange(len(values))
     beside = frames[(frames < first) | (frames > last)]
     again = first + (beside - first) % (last - first)
@@ -46,18 +56,22 @@ def is_loop(system: System, values: FloatArray, preferred: FloatArray, own: slic
 def _aim_alike(system: System, frames: list[int], others: list[int]) -> bool:
     """Whether frames have the same targets as others, one by one, also those that are not taken."""
     return all(
-        np.allclose(one, two, rtol=0.0, atol=SAME, equal_nan=True)
+        np.allclose(_aim(system, frame), _aim(system, other), rtol=0.0, atol=SAME)
         for frame, other in zip(frames, others, strict=True)
-        for one, two in zip(_aims(system, frame), _aims(system, other), strict=True)
     )
 
 
-def _aims(system: System, frame: int) -> list[FloatArray]:
-    """Targets of a frame."""
+def _aim(system: System, frame: int) -> FloatArray:
+    """Targets of a frame in one array, (k,); 0 where there are none."""
     tasks = system.select(np.array([frame])).tasks
-    return [
-        each.aim for task in tasks for each in (task.alternatives if isinstance(task, OneOf) else (task,))
-    ]
+    every = [each for task in tasks for each in (task.alternatives if isinstance(task, OneOf) else (task,))]
+    return np.nan_to_num(np.concatenate([np.zeros(0), *(task.aim.ravel() for task in every)]))
+
+
+def _step(system: System, preferred: FloatArray, frame: int) -> FloatArray:
+    """How targets and preferred poses (F, nv) change from a frame to the next, (k,)."""
+    aims = _aim(system, frame + 1) - _aim(system, frame)
+    return np.concatenate([aims, preferred[frame + 1] - preferred[frame]])
 
 
 def rounds(times: FloatArray, own: slice, smoothness: float) -> tuple[IntArray, FloatArray]:

@@ -152,8 +152,8 @@ def solve_sequence(
         times: Of the frames, rising, (F,) [s]; by default 24 to a second.
         cyclic: Whether the motion is a loop, whose last frame is the first one again, a period of
             times[-1] − times[0] later: pose and speed are the same at both ends, and the last frame has the
-            targets of the first. None: whether targets and preferred poses of the two are the same. It makes
-            no difference where the smoothness is 0.
+            targets of the first. None: whether targets and preferred poses of the two are the same, and move
+            on from the first much as they come to the last. It makes no difference where the smoothness is 0.
         progress: Called during the solve with the part done in (0, 1]; return True to stop.
         overrides: Fields of `SolverOptions` by name.
 
