@@ -225,7 +225,8 @@ class Motion:
         coupling, asked = _asked(energy, values, firm, coupling.weighted(_weights(energy, met, coupling)))
         # With a multiple of the force beside a frame that cannot meet its targets a limb would snap straight
         # there, or bend all at once.
-        factor = 1.0 + LEVER ** _apart(met, coupling.span) / SOFT.last * asked[:, None]
+        last = _moving(energy).last
+        factor = 1.0 + LEVER ** _apart(met, coupling.span) / last * asked[:, None]
         stronger = weak.with_penalty_weights(weak.penalty_weights * np.where(firm, factor, 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
