@@ -92,9 +92,9 @@ def test_both_knees_of_a_deep_crouch_go_outwards(depth: float) -> None:
 def test_knees_of_a_crouch_that_leans_forward_do_not_cross(depth: float, lean: float) -> None:
     figure, targets = crouched(0.0)
     hips = targets["hips"]
-    place = hips.matrix_world.translation + Vector((0.0, 0.05, -depth))
     turned = Matrix.Rotation(np.radians(lean), 4, 'X') @ hips.matrix_world.to_3x3().to_4x4()
-    hips.matrix_world = Matrix.Translation(place) @ turned
+    turned.translation = hips.matrix_world.translation + Vector((0.0, 0.05, -depth))
+    hips.matrix_world = turned
     for name, aside in (("hand.L", -0.4), ("hand.R", 0.4)):
         targets[name].location += Vector((aside, -0.25, -0.45))
     bpy.context.view_layer.update()
