@@ -10,7 +10,7 @@ the coarser frames on either side, until all frames are solved alone.
 **Penalty weights.** With those of a single pose a motion would jump for the last hundredth of a
 millimetre, where a limb gets straight or turns about. So levels are weaker here, and nearer to each other
 while targets move: where these rest nothing can jump, and a level gives way to those below by no more than in
-a single pose. Between the two they change over 2 τ. However many levels there are, the first is no firmer.
+a single pose. Between the two they change over 2 τ. With many levels the first is as firm as with three.
 
 Terms over time also resist the motion of the targets themselves, by a force that is known: T x for targets
 that move along x. A level that its frame can meet alone is strengthened by a multiple of that force, and is

@@ -7,10 +7,9 @@ have moved since. So where a body is drawn to depends on where its targets are, 
 came there.
 
 Where Poise has keyed the target, each key has the anchor of then, wherever it is moved or copied to: it is
-found by its values. Between keys the anchors go over into each
-other, before the first and after the last that one counts alone. The keys themselves say where the bone has
-been: if it were held there, it would be drawn on from where it had been drawn to, and a body that is keyed
-low would stay low after its last key.
+found by its values. Between keys the anchors go over into each other, before the first and after the last
+that one counts alone. The keys themselves say where the bone has been: if it were held there, it would be
+drawn on from where it had been drawn to, and a body that is keyed low would stay low after its last key.
 """
 
 from base64 import b64decode, b64encode
