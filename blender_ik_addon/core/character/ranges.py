@@ -349,17 +349,23 @@ class _Maker:
     def _pelvis(self, trunk: Limb) -> Iterator[JointDefaults]:
         """Bones between hips and legs that are in no limb, as generated rigs have: they bend the loin.
 
-        The trunk bends forward over them as they turn back under it.
+        The trunk bends forward over them as they turn back under it, and they resist as its other joints do.
         """
         limbs = {joint for limb in self._character.limbs for joint in limb.joints}
         every = self._character.joints_of(Role.PELVIS, figure=self._number)
         joints = [joint for joint in every if joint not in limbs]
+        loin = next((self._parts[joint] for joint in trunk.joints if joint in self._parts), None)
         share = min(1.0, UNEVEN / (len(joints) + len(trunk.joints)))
         back = [(-high, -low) for low, high in TRUNK[LimbKind.TRUNK]]
         for joint in joints:
             made = self._joint(joint, Role.PELVIS, None)
             moves = self._turns(made, back, share) if self._human else self._bends(made, trunk, share)
-            yield self._defaults(made, moves)
+            defaults = self._defaults(made, moves)
+            if loin is not None:
+                one = replace(loin, joint=joint, joints=loin.joints + len(joints), lever=1.0, rest=made.rest)
+                resists = recorded_stiffness(one, RECORDED[loin.part], defaults.order, defaults.preferred)
+                defaults = replace(defaults, stiffness=resists)
+            yield defaults
 
     def _bends(self, made: _Joint, limb: Limb, share: float = 1.0) -> Sequence[Movement]:
         """Bends of a trunk, a neck, a tail or a fin of an animal: up and down, aside, about itself."""
