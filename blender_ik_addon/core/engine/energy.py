@@ -184,11 +184,8 @@ class Energy:
         """`turn` where it is finite, else 0, (nv,)."""
         self.stiffness: FloatArray = np.where(system.own, 1.0, IDLE)
         """Stiffness of each channel in the posture term, (nv,) [1]."""
-        self.lower, self.upper = system.lower, system.upper
+        self.lower, self.upper = system.bounds
         """Limits of the free channels, (nv,) or (N, nv) [m, rad]."""
-        if system.recorded is not None:  # limits never tighten what is recorded
-            self.lower = np.fmin(system.lower, system.recorded)
-            self.upper = np.fmax(system.upper, system.recorded)
         self.allowed: FloatArray | float = 0.0
         """Scaled residual at which a task counts as met, (N, m)."""
         self.penalty_weights: FloatArray = np.tile(self._weights_of(PenaltyWeights()), (len(values), 1))

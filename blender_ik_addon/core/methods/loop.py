@@ -141,8 +141,9 @@ class StackedProblem:
         preferred = np.atleast_2d(system.preferred)[0]  # of the one frame
         self._prefers = ~np.isnan(preferred)
         self._preferred = np.where(self._prefers, preferred, 0.0) * self.weight
-        self._lower, self._upper = system.lower, system.upper
-        size = np.abs(np.nan_to_num([self._lower, self._upper], posinf=0.0, neginf=0.0))
+        self.lower, self.upper = (np.atleast_2d(bound)[0] for bound in system.bounds)
+        """Between what channels stay, (nv,) each [m, rad]."""
+        size = np.abs(np.nan_to_num([self.lower, self.upper], posinf=0.0, neginf=0.0))
         self._on_limit = ON_LIMIT * (1.0 + size)
 
     @property
@@ -152,7 +153,7 @@ class StackedProblem:
 
     def evaluate(self, values: FloatArray) -> Evaluation:
         """Evaluate at values (nv,), brought inside the limits."""
-        posed = self.system.place(np.clip(values, self._lower, self._upper)[None])
+        posed = self.system.place(np.clip(values, self.lower, self.upper)[None])
         residual = self.system.residual(posed)[0] * self.row_scale
         own = posed.values[0]
         return Evaluation(own, posed, residual, (own * self.weight - self._preferred) * self._prefers)
@@ -170,12 +171,12 @@ class StackedProblem:
     def moved(self, values: FloatArray, change: FloatArray) -> FloatArray:
         """Values (nv,) after a change of u, inside the limits, and on those that are `ON_LIMIT` away."""
         moved = values + change / self.weight
-        moved = np.where(moved <= self._lower + self._on_limit[0], self._lower, moved)
-        return np.where(moved >= self._upper - self._on_limit[1], self._upper, moved)
+        moved = np.where(moved <= self.lower + self._on_limit[0], self.lower, moved)
+        return np.where(moved >= self.upper - self._on_limit[1], self.upper, moved)
 
     def room(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Room of u below and above, (nv,) each."""
-        return (self._lower - values) * self.weight, (self._upper - values) * self.weight
+        return (self.lower - values) * self.weight, (self.upper - values) * self.weight
 
     def off_saddle(self, at: Evaluation) -> Evaluation | None:
         """Evaluation beside one that is a saddle of the error, with a smaller error; None where it is none.

@@ -101,7 +101,7 @@ class NonlinearProgram(Iteration):
     def _minimisation(self) -> BoundedDescent:
         """The one with the next γ, from where the pose is."""
         gamma, stacked = self._left[0], self.stacked
-        weight, system = stacked.weight, stacked.system
+        weight = stacked.weight
 
         def cost(u: FloatArray) -> tuple[float, FloatArray]:
             at = stacked.evaluate(u / weight)
@@ -112,8 +112,8 @@ class NonlinearProgram(Iteration):
         return BoundedDescent(
             cost,
             self.at.values * weight,
-            system.lower * weight,
-            system.upper * weight,
+            stacked.lower * weight,
+            stacked.upper * weight,
             tolerance=gamma**2 * accuracy if gamma else self.margin,
         )
 

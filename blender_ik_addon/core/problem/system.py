@@ -28,8 +28,11 @@ SAME: Final = 1e-4
 Blender's single precision leaves half a kilometre from the origin, and than a little shear turns bones."""
 
 
-def assemble(problem: Problem, pose: Pose) -> System:
+def assemble(problem: Problem, pose: Pose, held: BoolArray | None = None) -> System:
     """Fold the constants of a pose with one leading frame axis, (F, n, 6).
+
+    Args:
+        held: Joints that stay in some frames as the pose has them, (F, n); None for none.
 
     Raises:
         IKError: The pose is not of the problem's skeleton, or its frames are not those of the targets.
@@ -41,12 +44,14 @@ def assemble(problem: Problem, pose: Pose) -> System:
         raise IKError(f"the targets have {problem.frames} frames, the pose {pose.frames[0]}")
     skeleton, tasks = with_slacks(problem.skeleton, problem.tasks)
     if skeleton is problem.skeleton:
-        return System(problem, pose)
+        return System(problem, pose, held)
     preferred = problem.preferred
     if preferred is not None:
         more = np.full((*preferred.shape[:-2], len(skeleton) - n, CHANNELS), np.nan)
         preferred = np.concatenate([preferred, more], axis=-2)
-    return System(Problem(skeleton, tasks, preferred), with_joints(pose, len(skeleton)))
+    if held is not None:
+        held = np.pad(held, ((0, 0), (0, len(skeleton) - n)))
+    return System(Problem(skeleton, tasks, preferred), with_joints(pose, len(skeleton)), held)
 
 
 def _given(tasks: Sequence[Task], frames: int) -> BoolArray | None:
@@ -61,7 +66,7 @@ def _given(tasks: Sequence[Task], frames: int) -> BoolArray | None:
 class System:
     """A problem on given poses, as functions of the free channels (F, nv)."""
 
-    def __init__(self, problem: Problem, pose: Pose) -> None:
+    def __init__(self, problem: Problem, pose: Pose, held: BoolArray | None = None) -> None:
         self.problem = problem
         self._tasks = problem.weighty_tasks
         self.labels = tuple(task.label for task in self._tasks)
@@ -112,6 +117,11 @@ class System:
             given = np.broadcast_to(problem.preferred, (pose.frames[0], len(skeleton), CHANNELS))
             self.recorded = self.mechanism.of_channels(given, np.nan)
             self.preferred = np.where(np.isnan(self.recorded), self.preferred, self.recorded)
+        self._held: FloatArray | None = None
+        """The values of channels that are held, NaN for others, (F, nv)."""
+        if held is not None and held.any():
+            channels = np.where(held[..., None], pose.channels, np.nan)
+            self._held = self.mechanism.of_channels(channels, np.nan)
 
     def _stack(self) -> None:
         """Stack the tasks by kind, in the order in which kinds first come."""
@@ -176,6 +186,8 @@ class System:
             some.given = self.given[frames]
         if self.recorded is not None:
             some.recorded, some.preferred = self.recorded[frames], self.preferred[frames]
+        if self._held is not None:
+            some._held = self._held[frames]
         return some
 
     def aimed(self, targets: Sequence[FloatArray]) -> System:
@@ -193,6 +205,20 @@ class System:
             for rows, own in zip(self._kinds, self._numbers, strict=True)
         ]
         return some
+
+    @property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Between what the free channels stay, (nv,) or (F, nv) each [m, rad].
+
+        Limits never tighten what is recorded; channels that are held have one value.
+        """
+        lower, upper = self.lower, self.upper
+        if self.recorded is not None:
+            lower, upper = np.fmin(lower, self.recorded), np.fmax(upper, self.recorded)
+        if self._held is not None:
+            free = np.isnan(self._held)
+            lower, upper = (np.where(free, bound, self._held) for bound in (lower, upper))
+        return lower, upper
 
     @property
     def tasks(self) -> tuple[Task, ...]:

@@ -199,6 +199,7 @@ class SequenceJob:
         played: BoolArray | None = None,
         cyclic: bool | None = None,
         near: Pose | None = None,
+        held: BoolArray | None = None,
     ) -> None:
         """Prepare.
 
@@ -217,6 +218,7 @@ class SequenceJob:
             near: Poses near the solution, (F, n, 6), from which the descent begins in place of `poses`. What
                 channels prefer, and all that is fixed, is still that of `poses`. No other poses are searched
                 for.
+            held: Joints that stay in some frames as `poses` has them, (F, n); by default none does.
 
         Raises:
             IKError: As `solve_sequence`.
@@ -234,7 +236,7 @@ class SequenceJob:
             raise IKError("cyclic must be True, False or None, got {cyclic!r}", cyclic=cyclic)
         self._poses, self._options, self._motion, self._cyclic = poses, options, motion, cyclic
         self._skeleton = problem.skeleton
-        self._system = assemble(problem, poses)
+        self._system = assemble(problem, poses, held)
         self._start = self._system.mechanism.values(poses)
         self._far = near is None
         """Whether other poses are searched for."""

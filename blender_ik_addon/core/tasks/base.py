@@ -355,6 +355,16 @@ class Task(ABC):
             vars(some)[name] = frozen(array[frame if len(array) > 1 else 0])
         return some
 
+    def only_in(self, frames: BoolArray) -> Self:
+        """The same task without a target in all but some frames, (F,)."""
+        name, target = self.target_field, self.aim
+        some = self._copy()
+        if target.ndim == self.varying[name]:
+            target = np.broadcast_to(target, (len(frames), *target.shape))
+        mask = frames.reshape(-1, *(1,) * self.varying[name])
+        vars(some)[name] = frozen(np.where(mask, target, np.nan))
+        return some
+
     def moved(self, target: npt.ArrayLike) -> Self:
         """The same task with another target, without frames.
 

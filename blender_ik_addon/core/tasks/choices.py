@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray, IntArray, alike, check_number
+from ..arrays import BoolArray, FloatArray, IntArray, alike, check_number
 from ..errors import IKError
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism, summed
 from ..model.skeleton import Skeleton
@@ -50,9 +50,10 @@ class OneOf(Task):
                     f"{self.label}: {self.alternatives[0].label} and {other.label} cannot be compared: "
                     "one is an angle, the other a length"
                 )
-            if other.given is not None:
+            if not _same_gaps(other, self.alternatives[0]):
                 raise IKError(
-                    f"{self.label}: {other.label} has frames without a target, alternatives need one"
+                    f"{self.label}: {self.alternatives[0].label} and {other.label} have no target in "
+                    "different frames"
                 )
         check_number(f"{self.label}: margin", self.margin, 0.0)
         counts = [other.frames for other in self.alternatives if other.frames not in (None, 1)]
@@ -85,8 +86,13 @@ class OneOf(Task):
         return max(counts, default=None)
 
     @cached_property
-    def given(self) -> None:
-        """Alternatives have targets in all frames."""
+    def given(self) -> BoolArray | None:
+        """Frames in which its alternatives have targets, (F,); None: all."""
+        return self.alternatives[0].given
+
+    def only_in(self, frames: BoolArray) -> Self:
+        """The same task without targets in all but some frames, (F,)."""
+        return replace(self, alternatives=tuple(other.only_in(frames) for other in self.alternatives))
 
     def at_frame(self, frame: int) -> Self:
         """The task with the targets of one frame."""
@@ -202,6 +208,12 @@ class ChoiceRows(Rows, of=OneOf):
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Errors of what is taken, (F, tasks) [m] or [rad]."""
         return _of(self.every_error(posed), self.taken)
+
+
+def _same_gaps(one: Task, other: Task) -> bool:
+    gaps = (task.given for task in (one, other))
+    first, second = (np.ones(1, dtype=np.bool_) if given is None else given for given in gaps)
+    return bool((first == second).all())
 
 
 def _of(every: Sequence[FloatArray], taken: IntArray) -> FloatArray:

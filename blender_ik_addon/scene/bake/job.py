@@ -14,7 +14,7 @@ from bpy.types import Object
 
 from ...core import IKError, Pose, SequenceSolution, SolverOptions, Status
 from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
-from ...core.engine.pops import Pop, pops_of
+from ...core.engine.pops import Pop
 from ...core.messages import Joined, Message, listed
 from ...core.solve.sequence import SequenceJob
 from ..animation.fcurves import (
@@ -680,7 +680,7 @@ def _shown(
 
 
 class _Solved:
-    """The frames that are solved so far, run by run."""
+    """The frames that are solved so far."""
 
     def __init__(self, rig: Rig, passes: Passes, own: slice, played: BoolArray, loop: Loop | None) -> None:
         """`own` are the frames that were asked for; others lie beside them, but for a loop.
@@ -693,81 +693,54 @@ class _Solved:
         if loop is not None:
             self._frames = loop.closed(passes.frames)
             self._near = None if self._near is None else loop.closed_pose(self._near)
-        self._runs: list[tuple[slice, Plan, SequenceSolution]] = []
-        """What was to be solved in which frames, with the solution."""
-        self._pops: list[tuple[int, Pop]] = []
+        self._plan = rig.plan(self._frames)
+        """What is to be solved."""
+        self._found: SequenceSolution
+        """Its solution."""
         self.channels: FloatArray = self._frames.pose.channels.copy()
-        """Of all frames, also those beside the own ones, as solved so far, (F, n, 6) [m, rad]."""
+        """Of all frames, also those beside the own ones, as solved, (F, n, 6) [m, rad]."""
         self._distances, self._angles = np.full((2, *self._frames.influences.shape), np.nan)
-        self._added = np.zeros((2, *self._frames.influences.shape))
-        """By how much smoothness adds to misses: distances, angles."""
-        self.joints: set[int] = set()
-        """Joints that move in any frame that is keyed."""
+
+    @property
+    def joints(self) -> set[int]:
+        """Joints that move."""
+        return set(self._plan.problem.moving_joints)
 
     def solve(self, times: FloatArray, options: SolverOptions) -> Iterator[float]:
         """Solve all frames, at given times (F,) [s]; gives the part done."""
-        runs = self._rig.runs(self._frames)
-        self._closes = True if self._loop is not None and len(runs) == 1 else None
-        for run in runs:
-            for part in self._solve(run, times[run], options):
-                yield (run.start + part * (run.stop - run.start)) / len(self._frames)
-            options = replace(options, restarts=0)  # another start in the middle of a motion is a jump
-        self._pops += self._between(runs, options.pop_angle)
-        if self._loop is not None:
-            self.channels = self._loop.played(self.channels)
-            if not self._closes:  # the last frame was solved by itself
-                self._distances[-1] = self._angles[-1] = np.nan
+        influences = self._frames.influences
+        in_part, done = np.logical_or.reduce((influences > 0.0) & (influences < 1.0), axis=0), 0.0
+        if in_part.any():
+            without = replace(self._frames, influences=np.where(in_part, 0.0, influences))
+            for part in (job := self._job(without, self._rig.plan(without), times, options)).run():
+                yield 0.5 * part
+            done, found = 0.5, job.solution().pose
+            self._frames = replace(self._frames, without=found)
+            self._read = replace(self._read, without=found.with_channels(self._played_back(found.channels)))
+            self._plan = self._rig.plan(self._frames)
+        for part in (job := self._job(self._frames, self._plan, times, options)).run():
+            yield done + (1.0 - done) * part
+        self._found = found = job.solution()
+        self.channels = self._played_back(found.pose.channels.copy())
+        errors = solved_errors(self._plan, found.errors, found.angular, self._frames.scale)
+        self._distances, self._angles = errors
 
-    def _between(self, runs: Sequence[slice], bound: float) -> list[tuple[int, Pop]]:
-        """Pops of at least a bound [rad] from one run to the next: each run knows of its own frames alone.
-
-        Where each frame is a run bones follow the motion that is there, with its pops.
-        """
-        borders = {b.start for a, b in pairwise(runs) if max(a.stop - a.start, b.stop - b.start) > 1}
-        if not borders:
-            return []
-        frames, recorded, preferred = self._frames, self._frames.recorded, None
-        if recorded is not None:
-            there = np.where(np.isnan(recorded), frames.pose.channels[:1], recorded)
-            preferred = frames.pose.with_channels(there)
-        found = pops_of(frames.skeleton, frames.pose.with_channels(self.channels), bound, preferred)
-        return [(int(pop.frame), pop) for pop in found if pop.frame in borders]
-
-    def _solve(self, run: slice, times: FloatArray, options: SolverOptions) -> Iterator[float]:
-        """Solve the next run, which goes on from the last; gives the part done."""
-        frames, plan = self._frames[run], self._rig.plan(self._frames[run])
-        problem, poses = plan.problem, frames.pose
-        if self._runs:
-            before = self._runs[-1][1].problem.moving_joints
-            channels = poses.channels.copy()
-            joints = [j for j in problem.moving_joints if j in before]
-            channels[0, joints] = self.channels[run.start - 1, joints]
-            poses = Pose(channels, poses.scale)
-        asked = slice(*(min(max(row, run.start), run.stop) - run.start for row in _ends(self.own)))
-        near = None if self._near is None else self._near[run]
-        job = SequenceJob(
-            problem,
-            poses,
+    def _job(self, frames: FrameData, plan: Plan, times: FloatArray, options: SolverOptions) -> SequenceJob:
+        return SequenceJob(
+            plan.problem,
+            frames.pose,
             options,
             times=times,
-            own=asked,
-            played=self._played[run],
-            near=near,
-            cyclic=self._closes,
+            own=self.own,
+            played=self._played,
+            near=self._near,
+            held=plan.held,
+            cyclic=None if self._loop is None else True,
         )
-        yield from job.run()
-        solved = job.solution()
-        self._runs.append((run, plan, solved))
-        self.channels[run] = solved.pose.channels
-        errors = solved_errors(plan, solved.errors, solved.angular, frames.scale)
-        self._distances[run], self._angles[run] = errors
-        self._pops += [(run.start + pop.frame, pop) for pop in solved.pops]
-        if asked.start < asked.stop:
-            self.joints.update(problem.moving_joints)
-        for task, effector in enumerate(plan.effector_of_task):
-            own = self._added[int(solved.angular[task]), run, effector]
-            scale = 1.0 if solved.angular[task] else frames.scale
-            np.maximum(own, solved.smoothing[:, task] * scale, out=own)
+
+    def _played_back(self, channels: FloatArray) -> FloatArray:
+        """Channels (F, n, 6) as they play, with the travel of a loop."""
+        return channels if self._loop is None else self._loop.played(channels)
 
     @property
     def errors(self) -> tuple[FloatArray, FloatArray]:
@@ -775,14 +748,14 @@ class _Solved:
         return self._distances[self.own], self._angles[self.own]
 
     @property
-    def statuses(self) -> list[Status]:
+    def statuses(self) -> tuple[Status, ...]:
         """How the own frames ended, (F,)."""
-        return [status for _run, _plan, solved in self._runs for status in solved.statuses][self.own]
+        return self._found.statuses[self.own]
 
     @property
     def iterations(self) -> IntArray:
         """Of the own frames, (F,)."""
-        return np.concatenate([solved.iterations for _run, _plan, solved in self._runs])[self.own]
+        return self._found.iterations[self.own]
 
     def start(self, rows: slice) -> FrameData:
         """What some own frames, counted from the first, were solved from."""
@@ -791,22 +764,28 @@ class _Solved:
     def reasons(self, armature_object: Object, row: int) -> list[str]:
         """Why each effector misses in a frame, counted from the first that is keyed, (E,)."""
         row += self.own.start
-        run, plan, solved = next(own for own in self._runs if row < own[0].stop)
         frame = self._frames[row : row + 1]
-        return solver_reasons(armature_object, self._rig, frame, plan, solved.why(row - run.start))
+        return solver_reasons(armature_object, self._rig, frame, self._plan, self._found.why(row))
 
     def pops(self, numbers: Sequence[float]) -> list[Pop]:
         """Joints that turn out of proportion in frames that are keyed, with the numbers of these.
 
         The frame before the first one is not keyed: nothing turns from there.
         """
-        known = range(*_ends(self.own))[1:]
-        return [pop._replace(frame=numbers[row]) for row, pop in self._pops if row in known]
+        known = range(self.own.start, self.own.stop)[1:]
+        pops = [(int(pop.frame), pop) for pop in self._found.pops]
+        return [pop._replace(frame=numbers[row]) for row, pop in pops if row in known]
 
     def traded(self, numbers: Sequence[float], within: Tolerances) -> tuple[Amount, ...]:
         """The largest distance and angle above the tolerances that smoothness adds to misses."""
+        added = np.zeros((2, *self._frames.influences.shape))
+        for task, effector in enumerate(self._plan.effector_of_task):
+            angular = self._found.angular[task]
+            own = added[int(angular), :, effector]
+            scale = 1.0 if angular else self._frames.scale
+            np.maximum(own, self._found.smoothing[:, task] * scale, out=own)
         names = [effector.name for effector in self._rig.effectors]
-        return within.largest(names, numbers, *self._added[:, self.own])
+        return within.largest(names, numbers, *added[:, self.own])
 
 
 _Result = TypeVar("_Result")
@@ -821,10 +800,6 @@ def _within(
             yield done + part * (1.0 - done) * next(steps)
         except StopIteration as end:
             return end.value
-
-
-def _ends(rows: slice) -> tuple[int, int]:
-    return rows.start, rows.stop
 
 
 def _worst_rows(excess: FloatArray, missed: BoolArray) -> Iterator[tuple[int, list[int]]]:

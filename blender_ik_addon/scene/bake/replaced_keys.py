@@ -110,13 +110,7 @@ def _in_recording(armature_object: Object) -> Callable[[Channel, FCurve, FloatAr
 
 def solved_joints(rig: Rig, frames: FrameData) -> set[int]:
     """Return the joints that a solve of some frames moves in any of them."""
-    _, rows = np.unique(frames.influences > 0.0, axis=0, return_index=True)
-    return {
-        joint
-        for row in rows.tolist()
-        if (frames.influences[row] > 0.0).any()
-        for joint in rig.plan(frames[row : row + 1]).problem.moving_joints
-    }
+    return set(rig.plan(frames).problem.moving_joints)
 
 
 def may_be_solved(armature_object: Object, rig: Rig, now: FrameData) -> set[int]:

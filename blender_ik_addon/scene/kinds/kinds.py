@@ -34,7 +34,7 @@ from ...core import (
     StayNear,
     Task,
 )
-from ...core.arrays import FloatArray, Vector3, lengths
+from ...core.arrays import BoolArray, FloatArray, Vector3, lengths
 from ...core.character import Sole
 from ...core.messages import Joined, Message
 from ...core.model.rotation import (
@@ -81,9 +81,6 @@ to be seen where the limb bends to."""
 
 FEET: Final = ("foot", "feet", "ankle", "toe")
 """Parts of the names of bones on which bodies stand."""
-
-SAME_POSE: Final = 1e-7
-"""Difference of a channel [m, rad] up to which a pose is the same: Blender has single precision."""
 
 STAY_FIRMNESS: Final = 9.0
 """How much stiffer a bone is that stays near a pose, at a weight of 1 [1]: it turns a tenth as much."""
@@ -1235,16 +1232,20 @@ def _support(goal: Goal) -> FloatArray:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be solved over frames in each of which the same effectors take part, in armature space."""
+    """What is to be solved over some frames, in armature space."""
 
     skeleton: Skeleton
-    """Joints that no chain reaches are held; poses near which bones stay are preferred values."""
+    """Joints that no chain reaches are fixed."""
     tasks: tuple[Task, ...]
-    """Of the effectors that take part, in their order: BOTH has two, STAY none where it is preferred."""
+    """Of the effectors that take part in any frame, in their order: BOTH has two, STAY none where it is
+    preferred. They have no target in frames in which an effector takes no part."""
     counts: tuple[int, ...]
     """How many tasks with a weight each effector has, (E,)."""
-    recorded: FloatArray | None = None
-    """Channels of the recorded motion, which are preferred, NaN for none, (F, n, 6); None without one."""
+    preferred: FloatArray | None = None
+    """Channels that are preferred in each frame, NaN for what the skeleton says, (F, n, 6): a recorded
+    motion, poses near which bones stay, and where influences are below 1 what is there; None for none."""
+    held: BoolArray | None = None
+    """Joints that no effector moves in some frames, (F, n): they stay as they are there; None for none."""
 
     @property
     def effector_of_task(self) -> list[int]:
@@ -1254,7 +1255,7 @@ class Plan:
     @cached_property
     def problem(self) -> Problem:
         """The same for the solver."""
-        return Problem(self.skeleton, self.tasks, self.recorded)
+        return Problem(self.skeleton, self.tasks, self.preferred)
 
 
 def make_plan(
@@ -1275,8 +1276,10 @@ def make_plan(
 
     With a recorded motion its poses are preferred, and what follows goes along with it.
 
+    An influence also leads what joints prefer from what is there to that, so that a motion begins where
+    an effector begins to take part.
+
     Args:
-        frames: Frames in each of which the same effectors take part.
         prefers: Whether the method knows a preferred pose.
         known: A skeleton of an earlier plan for the same effectors: taken again if it has not changed, since
             solvers keep with it what they have prepared.
@@ -1284,42 +1287,73 @@ def make_plan(
     goals = make_goals(effectors, frames)
     recorded = frames.recorded
     active = [
-        goal for goal in goals if (goal.part > 0.0).all() and (recorded is None or not goal.effector.follows)
+        goal for goal in goals if (goal.part > 0.0).any() and (recorded is None or not goal.effector.follows)
     ]
     stays = preferred_poses(active, prefers)
-    tasks = {goal: goal.tasks() if goal in active and goal not in stays else () for goal in goals}
+    tasks = {goal: _tasks(goal) if goal in active and goal not in stays else () for goal in goals}
     skeleton = frames.skeleton
     weighty = [task for own in tasks.values() for task in own if task.weight > 0.0]
     involved = {above for task in weighty for j in task.joints(skeleton) for above in skeleton.ancestors(j)}
     reached = {
         joint for goal in active if goal.effector.weight > 0.0 for joint in goal.effector.chain(skeleton)
     }
-    preferred, stiffness = skeleton.preferred.copy(), skeleton.stiffness.copy()
+    usual, stiffness = skeleton.preferred.copy(), skeleton.stiffness.copy()
     for goal in active:
         if goal.effector.follows and goal.effector.anchors:
             joint = skeleton.index(goal.effector.bone)
             held = _channels_where_held(goal, joint)
-            preferred[joint] = np.where(np.isnan(preferred[joint]), held, preferred[joint])
-    decided = np.zeros(preferred.shape, dtype=np.bool_)
+            usual[joint] = np.where(np.isnan(usual[joint]), held, usual[joint])
+    every = (len(frames), *usual.shape)
+    preferred = np.full(every, np.nan) if recorded is None else recorded.copy()
+    decided = np.zeros(every, dtype=np.bool_)
     for stay in stays:
         inside = np.clip(stay.channels, skeleton.lower, skeleton.upper)
-        counted = np.zeros(preferred.shape, dtype=np.bool_)
-        counted[stay.effector.chain(skeleton)] = stay.mask
-        counted &= ~decided
+        counted = np.zeros(every, dtype=np.bool_)
+        counted[:, stay.effector.chain(skeleton)] = stay.mask
+        counted &= ~decided & (stay.part[..., None] > 0.0)
         decided |= counted
-        joints = np.flatnonzero(counted.any(1)).tolist()
+        joints = np.flatnonzero(counted.any((0, 2))).tolist()
         tasks[stay] = stay.near(inside, [joint for joint in joints if joint not in involved])
-        preferred = np.where(counted, inside[0], preferred)
+        preferred = np.where(counted, inside, preferred)
         firm = 1.0 - (1.0 - skeleton.stiffness) / (1.0 + STAY_FIRMNESS * stay.effector.weight)
-        stiffness = np.where(counted, firm, stiffness)
-    if recorded is not None:
-        recorded = np.where(decided, np.nan, recorded)
+        stiffness = np.where(counted.any(axis=0), firm, stiffness)
+    share = _shares(active, skeleton)
+    blended: BoolArray = np.logical_or.reduce(share < 1.0, axis=0)
+    if prefers and blended.any():
+        towards = np.where(np.isnan(preferred), usual, preferred)
+        begun = _begun(frames.start.pose.channels, towards, share[..., None])
+        preferred = np.where(blended[:, None], begun, preferred)
     return Plan(
-        skeleton=_changed(skeleton, known, involved - reached, preferred, stiffness),
+        skeleton=_changed(skeleton, known, involved - reached, usual, stiffness),
         tasks=tuple(task for own in tasks.values() for task in own),
         counts=tuple(sum(task.weight > 0.0 for task in own) for own in tasks.values()),
-        recorded=recorded,
+        preferred=None if np.isnan(preferred).all() else preferred,
+        held=share == 0.0 if blended.any() else None,
     )
+
+
+def _tasks(goal: Goal) -> tuple[Task, ...]:
+    """Tasks of a goal, without targets where its effector takes no part."""
+    tasks, takes_part = goal.tasks(), goal.part[:, 0] > 0.0
+    return tasks if takes_part.all() else tuple(task.only_in(takes_part) for task in tasks)
+
+
+def _shares(active: Sequence[Goal], skeleton: Skeleton) -> FloatArray:
+    """Largest influence of the effectors that move each joint, (F, n) [1]; 1 for those that none moves."""
+    shares = np.ones((len(active[0].part) if active else 1, len(skeleton)))
+    moved = [(goal, goal.effector.chain(skeleton)) for goal in active if goal.effector.weight > 0.0]
+    for _, joints in moved:
+        shares[:, joints] = 0.0
+    for goal, joints in moved:
+        shares[:, joints] = np.maximum(shares[:, joints], goal.part)
+    return shares
+
+
+def _begun(start: FloatArray, preferred: FloatArray, share: FloatArray) -> FloatArray:
+    """Channels (F, n, 6) a share (F, n, 1) of the way from some to others, angles by the shorter way."""
+    way = preferred - start
+    way[..., 3:] -= 2.0 * np.pi * np.rint(way[..., 3:] / (2.0 * np.pi))
+    return start + share * way
 
 
 def _channels_where_held(goal: Goal, joint: int) -> FloatArray:
@@ -1347,18 +1381,6 @@ def preferred_poses(active: Sequence[Goal], prefers: bool) -> list[Stay]:
     lowest = max(levels, default=-1)
     stays = [goal for goal in weighty if isinstance(goal, Stay) and goal.effector.priority > lowest]
     return sorted(stays, key=lambda goal: goal.effector.priority) if prefers else []
-
-
-def wanders(effectors: Sequence[Effector], frames: FrameData, *, prefers: bool) -> bool:
-    """Whether the pose near which bones stay differs by frame, so that each frame is its own problem."""
-    if not any(effector.kind == 'STAY' for effector in effectors):
-        return False
-    active = [goal for goal in make_goals(effectors, frames) if (goal.part > 0.0).any()]
-    for stay in preferred_poses(active, prefers):
-        own = stay.channels[:, stay.effector.chain(frames.skeleton)][..., np.array(stay.mask)]
-        if (np.abs(own - own[:1]) > SAME_POSE).any():
-            return True
-    return False
 
 
 def _changed(

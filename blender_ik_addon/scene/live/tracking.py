@@ -32,8 +32,8 @@ class Tracked:
     options: SolverOptions
     joints: Sequence[int] = ()
     """Those that move."""
-    recorded: FloatArray | None = None
-    """As `Plan.recorded`."""
+    preferred: FloatArray | None = None
+    """As `Plan.preferred`."""
     sums: bytes = b""
     """`pose_sums` of the pose that was written last."""
 
@@ -54,7 +54,7 @@ class Tracked:
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
         if before is not None and not (
             before.bends_alike(plan.skeleton)
-            and same(plan.recorded, before.recorded)
+            and same(plan.preferred, before.preferred)
             and options == before.options
             and before.asks_for(tasks)
         ):
@@ -66,7 +66,7 @@ class Tracked:
             and before._stands(frames.pose[0])
         ):
             return replace(before, tasks=tasks)
-        problem = Problem(plan.skeleton, tasks, plan.recorded)
+        problem = Problem(plan.skeleton, tasks, plan.preferred)
         follower = before.solver if before is not None and isinstance(before.solver, Follower) else None
         if follower is not None and kind is Follower:
             solver = follower.among(problem, frames.pose[0])
@@ -75,7 +75,7 @@ class Tracked:
             solver = kind(problem, pose, options)
             if before is not None and isinstance(solver, Follower):
                 solver.begin([task.aim for task in before.tasks])
-        return cls(solver, tasks, plan.skeleton, options, problem.moving_joints, plan.recorded)
+        return cls(solver, tasks, plan.skeleton, options, problem.moving_joints, plan.preferred)
 
     def bends_alike(self, skeleton: Skeleton) -> bool:
         """Whether another skeleton differs in nothing but what it prefers."""

@@ -7,7 +7,6 @@ What is missing or cannot be posed is refused by an `IKError`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, Final, cast
 
 import numpy as np
@@ -26,7 +25,7 @@ from ..armature.switches import Carried, carried_by, notes_on_switches, switch_h
 from ..effectors.effectors import check_evaluated, read_amounts, read_effectors, world_from_targets
 from ..effectors.masses import body_of
 from ..kinds.frame_data import NO_SCALE, Body, FrameData
-from ..kinds.kinds import Effector, Plan, make_goals, make_plan, measure, wanders
+from ..kinds.kinds import Effector, Plan, make_goals, make_plan, measure
 from ..properties.naming import follow_names
 from ..properties.settings import SOLVE_MARGIN, settings_of, solver_options
 from .noted import Origin
@@ -186,19 +185,9 @@ class Rig:
         own.update(skeleton.index(bone) for bone in self.chains)
         return frozenset(skeleton.names[above] for joint in own for above in skeleton.ancestors(joint))
 
-    def runs(self, frames: FrameData) -> list[slice]:
-        """Return the runs of frames in which the same effectors take part: each is a problem of its own.
-
-        So is each frame where the pose near which bones stay is another in each.
-        """
-        if wanders(self.effectors, frames, prefers=self.prefers):
-            return [slice(row, row + 1) for row in range(len(frames))]
-        changes = np.any(np.diff(frames.influences > 0.0, axis=0), axis=1)
-        return [slice(*ends) for ends in pairwise([0, *(np.flatnonzero(changes) + 1).tolist(), len(frames)])]
-
     def plan(self, frames: FrameData) -> Plan:
-        """Return what is to be solved for some frames of one run, in armature space, by effector."""
-        key = tuple((frames.influences[0] > 0.0).tolist())
+        """Return what is to be solved for some frames, in armature space, by effector."""
+        key = tuple(np.logical_or.reduce(frames.influences > 0.0, axis=0).tolist())
         known = self._skeletons.get(key)
         plan = make_plan(self.effectors, frames, prefers=self.prefers, known=known)
         self._skeletons[key] = plan.skeleton
