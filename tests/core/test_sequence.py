@@ -14,6 +14,7 @@ from benchmarks import trees
 from blender_ik_addon.core import (
     IKError,
     MatchOrientation,
+    OneOf,
     Pose,
     Problem,
     ReachPoint,
@@ -88,6 +89,42 @@ def test_a_frame_whose_target_is_nan_pulls_nothing_and_is_told(options: dict[str
     path[:] = np.nan
     with pytest.raises(IKError, match="hand: target is not finite"):
         follow(path, name="hand")
+
+
+@pytest.mark.parametrize("options", [{}, {"smoothness": 0.0}, {"method": "DLS"}])
+def test_joints_that_are_held_in_some_frames_stay_there_exactly(options: dict[str, Any]) -> None:
+    """What no target moves for a while: the others meet theirs without it."""
+    skeleton, frames = planar(JOINTS), 12
+    channels = np.broadcast_to(planar_pose(*[0.3] * JOINTS).channels, (frames, JOINTS, 6))
+    poses = Pose.rest(skeleton, (frames,)).with_channels(channels)
+    hand = follow(np.linspace([2.0, 1.0, 0.0], [1.0, 2.0, 0.0], frames))
+    middle = ReachPoint(joint="joint.2", target=np.linspace([1.5, 1.0, 0.0], [1.2, 1.4, 0.0], frames))
+    asked = np.arange(frames) % 8 > 3
+    held = np.zeros((frames, JOINTS), dtype=np.bool_)
+    held[~asked, 2:] = True
+    job = SequenceJob(
+        Problem(skeleton, (hand.only_in(asked), middle)), poses, SolverOptions(**options), held=held
+    )
+    for _ in job.run():
+        pass
+    solution = job.solution()
+    assert solution.reached and np.isnan(solution.errors[~asked, 0]).all()
+    assert np.isfinite(solution.errors[asked, 0]).all()
+    assert_array_equal(solution.pose.channels[held], poses.channels[held])
+    assert np.abs(solution.pose.channels - poses.channels)[asked, 2:].max(axis=(1, 2)).min() > 0.01
+
+
+def test_alternatives_have_targets_in_the_same_frames() -> None:
+    near, far = follow(circle(5)), follow(circle(5) + 1.0)
+    some = np.array([True, False, True, True, False])
+    assert_array_equal(OneOf((near, far)).only_in(some).given, some)
+    with pytest.raises(IKError, match="no target in different frames"):
+        OneOf((near, far.only_in(some)))
+    solution = solve_sequence(
+        Problem(chain(JOINTS), OneOf((near, far)).only_in(some)), Pose.rest(chain(JOINTS), (5,))
+    )
+    assert solution.reached
+    assert_array_equal(np.isnan(solution.errors[:, 0]), ~some)
 
 
 def test_every_frame_is_solved_and_told() -> None:

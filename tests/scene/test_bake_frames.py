@@ -4,7 +4,7 @@
 import json
 import math
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -302,7 +302,7 @@ def test_parts_of_a_turn_meet_also_between_frames_in_whichever_order_they_are_ba
 
 
 def test_a_flip_where_effectors_begin_and_end_to_take_part_is_told(arm: Any):
-    """The motions before and after it are solved each for itself."""
+    """The influence jumps, and so does the arm."""
     hand = arm.poise.effectors[0]
     for frame, influence in ((1, 0.0), (8, 1.0), (14, 0.0)):
         hand.influence = influence
@@ -312,3 +312,33 @@ def test_a_flip_where_effectors_begin_and_end_to_take_part_is_told(arm: Any):
     for _again in range(2):
         report = posing.bake(arm, 'SCENE')
         assert {8, 14} <= set(report.branches) and "flips at frame 8" in report.summary()
+
+
+def test_a_body_moves_on_evenly_where_an_influence_begins_and_ends():
+    """A crouch to take hold of something: the hand goes from beside the body, wherever that is by then."""
+    builders.basic_human_metarig()
+    human: Any = bpy.context.view_layer.objects.active
+    posing.setup_character(human)
+    effectors = human.poise.effectors
+    effectors["hips"].target.location.z -= 0.15
+    effectors["hand.R"].target.location = (-0.3, -0.35, 0.9)
+    for frame, influence in ((10, 0.0), (20, 1.0), (30, 1.0), (40, 0.0)):
+        effectors["hand.R"].influence = influence
+        effectors["hand.R"].keyframe_insert("influence", frame=frame)
+    report = posing.bake(human, range(1, 51))
+    assert report.reached
+    by_frame = []
+    for frame in range(1, 51):
+        bpy.context.scene.frame_set(frame)
+        by_frame.append([bone.matrix_basis.to_quaternion() for bone in human.pose.bones])
+    angles = np.array(
+        [
+            [one.rotation_difference(b).angle for one, b in zip(*pair, strict=True)]
+            for pair in pairwise(by_frame)
+        ]
+    )
+    turns = np.degrees(np.minimum(angles, 2.0 * np.pi - angles))
+    assert turns.max() < 15.0
+    assert np.abs(np.diff(turns, axis=0)).max() < 10.0  # 34 where each part is a motion of its own
+    still = [bone.name for bone in human.pose.bones].index("forearm.R")
+    assert turns[:8, still].max() < 0.01 and turns[42:, still].max() < 0.01

@@ -451,6 +451,7 @@ def test_without_influence_an_effector_takes_no_part():
 def test_a_bake_follows_an_animated_influence():
     armature = figure("foot.L", "foot.R")
     armature.poise.move_root = False
+    armature.poise.smoothness = 0.0  # else the trunk leans towards the target a little before
     entry = moved(armature, 'POSITION')
     for frame, influence in ((1, 0.0), (3, 0.0), (7, 1.0), (9, 0.0)):
         entry.influence = influence

@@ -1318,17 +1318,14 @@ def make_plan(
         firm = 1.0 - (1.0 - skeleton.stiffness) / (1.0 + STAY_FIRMNESS * stay.effector.weight)
         stiffness = np.where(counted.any(axis=0), firm, stiffness)
     share = _shares(active, skeleton)
-    blended: BoolArray = np.logical_or.reduce(share < 1.0, axis=0)
-    if prefers and blended.any():
-        towards = np.where(np.isnan(preferred), usual, preferred)
-        begun = _begun(frames.start.pose.channels, towards, share[..., None])
-        preferred = np.where(blended[:, None], begun, preferred)
+    if prefers:
+        preferred = _begun(frames, share, preferred, usual)
     return Plan(
         skeleton=_changed(skeleton, known, involved - reached, usual, stiffness),
         tasks=tuple(task for own in tasks.values() for task in own),
         counts=tuple(sum(task.weight > 0.0 for task in own) for own in tasks.values()),
         preferred=None if np.isnan(preferred).all() else preferred,
-        held=share == 0.0 if blended.any() else None,
+        held=share == 0.0 if (share == 0.0).any() else None,
     )
 
 
@@ -1349,11 +1346,22 @@ def _shares(active: Sequence[Goal], skeleton: Skeleton) -> FloatArray:
     return shares
 
 
-def _begun(start: FloatArray, preferred: FloatArray, share: FloatArray) -> FloatArray:
-    """Channels (F, n, 6) a share (F, n, 1) of the way from some to others, angles by the shorter way."""
-    way = preferred - start
-    way[..., 3:] -= 2.0 * np.pi * np.rint(way[..., 3:] / (2.0 * np.pi))
-    return start + share * way
+def _begun(frames: FrameData, share: FloatArray, preferred: FloatArray, usual: FloatArray) -> FloatArray:
+    """Preferred channels (F, n, 6), of joints that an influence leads only so far from where they begin.
+
+    Args:
+        frames: Where they begin.
+        share: How far, (F, n) [1].
+        preferred: Where they are led, (F, n, 6), NaN for what is usual.
+        usual: That, (n, 6).
+    """
+    led: BoolArray = np.logical_or.reduce(share < 1.0, axis=0)
+    if not led.any():
+        return preferred
+    start = frames.start.pose.channels
+    way = np.where(np.isnan(preferred), usual, preferred) - start
+    way[..., 3:] -= 2.0 * np.pi * np.rint(way[..., 3:] / (2.0 * np.pi))  # the shorter one
+    return np.where(led[:, None], start + share[..., None] * way, preferred)
 
 
 def _channels_where_held(goal: Goal, joint: int) -> FloatArray:
