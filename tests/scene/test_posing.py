@@ -18,7 +18,7 @@ from blender_ik_addon.core.engine.pops import Pop
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.armature.poses import read_pose
-from blender_ik_addon.scene.kinds.kinds import make_goals, measure
+from blender_ik_addon.scene.kinds.plan import make_goals, measure
 from blender_ik_addon.scene.properties.settings import solver_options
 from blender_ik_addon.scene.rig.reports import notes_on_branches
 from blender_ik_addon.scene.rig.rig import Rig

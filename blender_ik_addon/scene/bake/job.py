@@ -38,7 +38,8 @@ from ..armature.restoring import (
 from ..effectors.effectors import check_evaluated
 from ..jobs import Job, check_progress
 from ..kinds.frame_data import FrameData
-from ..kinds.kinds import Effector, Plan
+from ..kinds.kinds import Effector
+from ..kinds.plan import Plan
 from ..live.driven_bones import Passes
 from ..live.following import held
 from ..properties.settings import settings_of

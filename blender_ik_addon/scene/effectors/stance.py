@@ -24,7 +24,8 @@ from bpy.types import Armature, Bone, Object
 from ...core.arrays import FloatArray
 from ...core.model.rotation import matrix_from_rotvec
 from ..kinds.frame_data import mixed, orientations, turned
-from ..kinds.kinds import Anchor, Effector, standing
+from ..kinds.kinds import Anchor, Effector
+from ..kinds.plan import standing
 
 _STORED: Final = np.dtype(
     [

@@ -20,7 +20,8 @@ from ...core.messages import Joined, Message
 from ...core.model.rotation import matrix_and_axes_from_euler
 from ..effectors.masses import body_of
 from ..kinds.frame_data import FrameData, across, points_of
-from ..kinds.kinds import Effector, Goal, make_goals, supports
+from ..kinds.kinds import Effector, Goal
+from ..kinds.plan import make_goals, supports
 from ..properties.settings import POISE_PG_armature, settings_of
 from ..rig.noted import Origin
 from ..rig.reports import Measured

@@ -18,7 +18,7 @@ from ...core.arrays import FloatArray
 from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
 from ..kinds.frame_data import FrameData
-from ..kinds.kinds import Plan
+from ..kinds.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from ...core.engine.pops import Pop
 from ...core.explain.explanation import NOT_BOTH
 from ...core.messages import NAMES_SHOWN, Joined, Message, both, counted, sentences
 from ..kinds.frame_data import FrameData
-from ..kinds.kinds import KINDS, Plan, Rank
+from ..kinds.kinds import KINDS, Rank
+from ..kinds.plan import Plan
 from ..properties.settings import NOT_MEASURED, settings_of
 from ..translations import translated
 

@@ -25,7 +25,8 @@ from ..armature.switches import Carried, carried_by, notes_on_switches, switch_h
 from ..effectors.effectors import check_evaluated, read_amounts, read_effectors, world_from_targets
 from ..effectors.masses import body_of
 from ..kinds.frame_data import NO_SCALE, Body, FrameData
-from ..kinds.kinds import Effector, Plan, make_goals, make_plan, measure
+from ..kinds.kinds import Effector
+from ..kinds.plan import Plan, make_goals, make_plan, measure
 from ..properties.naming import follow_names
 from ..properties.settings import SOLVE_MARGIN, settings_of, solver_options
 from .noted import Origin
