@@ -437,6 +437,10 @@ def _asked(
     here = energy.at(values).residual
     forth = np.where(both, (_residual(energy, values, 1) - here)[:-1], 0.0)
     back = np.where(both, (_residual(energy, values, -1) - here)[1:], 0.0)
+    if energy.system.given is not None:
+        # From a frame without a target, the way is that of its body to the target of the other.
+        given = energy.system.given[:, energy.system.task_of_row]
+        forth, back = np.where(given[1:], forth, -back), np.where(given[:-1], back, -forth)
     coupling = coupling.loosened(forth, back, LAST_WEIGHT / LEVER)
     force = np.zeros_like(here)
     step, change = coupling.speeds[:, None], coupling.accelerations[:, None]
