@@ -350,17 +350,53 @@ def test_a_target_that_blender_does_not_evaluate_is_refused(case: str):
     assert "Enable it there" in words
 
 
-def test_a_target_missing_from_its_library_is_refused(tmp_path: Any):
-    goal = builders.empty("goal", AWAY)
-    bpy.data.libraries.write(str(tmp_path / "props.blend"), {goal})
+def depends_by_constraint(target: Any, other: Any) -> None:
+    target.constraints.new('COPY_LOCATION').target = other
+
+
+def depends_by_driver(target: Any, other: Any) -> None:
+    variable = target.driver_add("location", 2).driver.variables.new()
+    variable.type, variable.targets[0].id = 'TRANSFORMS', other
+
+
+HANGS_ON: dict[str, tuple[Callable[[Any, Any], object], str]] = {
+    "parent": (parented, "parented to 'prop'"),
+    "constraint": (depends_by_constraint, "constrained (COPY_LOCATION) to 'prop'"),
+    "driver": (depends_by_driver, "driven by 'prop'"),
+    "constraint of its parent": (
+        lambda target, other: (
+            parented(target, builders.empty("between")),
+            depends_by_constraint(target.parent, other),
+        ),
+        "parented to 'between', constrained (COPY_LOCATION) to 'prop'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ["itself", *HANGS_ON])
+def test_a_target_is_refused_where_it_or_what_it_depends_on_is_missing_from_its_library(
+    case: str, tmp_path: Any
+):
+    library = tmp_path / "props.blend"
+    bpy.data.libraries.write(str(library), {builders.empty("prop", AWAY)})
     bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
-    following(*builders.link_objects(tmp_path / "props.blend", "goal"))
+    [prop] = builders.link_objects(library, "prop")
+    target = prop if case == "itself" else builders.empty("goal")
+    if case != "itself":
+        HANGS_ON[case][0](target, prop)
+    following(target)
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
-    (tmp_path / "props.blend").unlink()
+    library.rename(tmp_path / "away.blend")
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
-    armature = bpy.data.objects["humanoid"]
-    assert armature.poise.effectors[0].target.is_missing
-    assert "'goal' is missing from" in refusal(armature)
+    words = refusal(bpy.data.objects["humanoid"])
+    if case == "itself":
+        assert "its target 'prop' is missing from" in words
+    else:
+        assert "its target 'goal' depends on what is missing from" in words
+        assert f"({HANGS_ON[case][1]}). Relink it" in words
+    (tmp_path / "away.blend").rename(library)
+    bpy.data.libraries[0].reload()
+    assert read_effectors(bpy.data.objects["humanoid"])[0].bone == "hand.L"
 
 
 # Orientations

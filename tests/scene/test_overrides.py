@@ -217,3 +217,20 @@ def test_set_up_disables_what_it_would_remove_but_cannot(tmp_path: Path):
     assert not override.poise.effectors[1].enabled
     assert any("foot.L" in note and "belongs to the library" in note for note in report.notes)
     assert "tentacle" not in report.removed
+
+
+def test_bones_that_are_missing_from_the_library_are_said_to_be_and_nothing_is_lost_meanwhile(tmp_path: Path):
+    override = linked_without_poise(tmp_path)
+    posing.setup_character(override)
+    wanted, shot, library = contents(override), tmp_path / "shot.blend", tmp_path / "library.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(shot))
+    library.rename(tmp_path / "away.blend")
+    bpy.ops.wm.open_mainfile(filepath=str(shot))
+    override = saved_and_loaded(shot)
+    for use in (posing.solve_pose, posing.bake, posing.setup_character):
+        with pytest.raises(IKError, match=r"bones are missing from .*library\.blend\. Relink it"):
+            use(override)
+    (tmp_path / "away.blend").rename(library)
+    override = saved_and_loaded(shot)
+    assert contents(override) == wanted
+    assert posing.solve_pose(override).reached

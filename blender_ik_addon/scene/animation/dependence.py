@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a target depends on the armature that follows it: then no pose could ever reach it."""
+"""What a target depends on: no pose reaches one that depends on the armature, or on what is missing."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from bpy.types import ID, Object
 
 from ...core.errors import IKError
 from ...core.messages import Joined, Message
+from ..properties.overrides import library_of
 from .fcurves import acting
 
 _USES_GEOMETRY: Final = frozenset({'CLAMP_TO', 'FOLLOW_PATH', 'GEOMETRY_ATTRIBUTE', 'SHRINKWRAP'})
@@ -33,7 +34,10 @@ class _Use(NamedTuple):
 
 
 def check_independence(label: str, target: Object, armature_object: Object) -> None:
-    """Refuse a target that moves when the armature that follows it is posed (IKError: by which links)."""
+    """Refuse a target that moves when the armature that follows it is posed (IKError: by which links).
+
+    Also one that depends on what is missing from its library, and is elsewhere when that is relinked.
+    """
     if target == armature_object:
         raise IKError(
             "effector {label!r}: its target is the armature {target!r} itself. Choose another object, or "
@@ -49,6 +53,22 @@ def check_independence(label: str, target: Object, armature_object: Object) -> N
             target=target.name,
             names=Joined(", ", links),
         )
+    if found := _search(_Use("", target), lambda use: _missing(use) is not None):
+        links, lost = found
+        raise IKError(
+            "effector {label!r}: its target {target!r} depends on what is missing from {where} ({names}). "
+            "Relink it",
+            label=label,
+            target=target.name,
+            where=library_of(_missing(lost)),
+            names=Joined(", ", links),
+        )
+
+
+def _missing(use: _Use) -> ID | None:
+    """What is missing from its library of what is used: the data-block, or its data where that counts."""
+    blocks = (use.used, getattr(use.used, "data", None) if use.posed or use.shape else None)
+    return next((block for block in blocks if block is not None and block.is_missing), None)
 
 
 def dependence(target: Object, armature_object: Object) -> tuple[str, ...]:
@@ -68,19 +88,25 @@ def place_depends_on(armature_object: Object, block: ID) -> bool:
 
 def _links(start: _Use, block: ID, *, posed: bool) -> tuple[str, ...]:
     """Return the links from a use to one of a data-block; with `posed` its place alone does not count."""
+    found = _search(start, lambda use: use.used == block and (use.posed or not posed))
+    return () if found is None else found[0]
+
+
+def _search(start: _Use, wanted: Callable[[_Use], bool]) -> tuple[tuple[str, ...], _Use] | None:
+    """Return the links from a use to the first one that is wanted, and that; None if there is none."""
     seen: set[tuple[ID, bool, bool]] = set()
 
-    def search(use: _Use) -> tuple[str, ...]:
+    def search(use: _Use) -> tuple[tuple[str, ...], _Use] | None:
         if use[1:] in seen:
-            return ()
+            return None
         seen.add(use[1:])
         for further in _uses(use):
             link = Message("{how} {name!r}", how=further.how, name=further.used.name)
-            if further.used == block and (further.posed or not posed):
-                return (link,)
+            if wanted(further):
+                return (link,), further
             if rest := search(further):
-                return (link, *rest)
-        return ()
+                return (link, *rest[0]), rest[1]
+        return None
 
     return search(start)
 

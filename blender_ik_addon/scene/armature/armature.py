@@ -29,6 +29,7 @@ from ...core.model.rotation import EULER_ORDERS
 from ...core.model.skeleton import CHANNELS, INHERIT_SCALE, Skeleton
 from ..animation.fcurves import Channel, acting, bone_path, driven_channels, rotation_channel
 from ..kinds.frame_data import NO_SCALE
+from ..properties.overrides import library_of
 from ..properties.settings import check_editable
 from .limits import joint_entries, keeps_inside, limits_of_all
 from .rotation_modes import far_orders, locks_of_all, matrices_of
@@ -119,6 +120,12 @@ def check_armature(armature_object: Object | None) -> None:
     data: Any = armature_object.data
     if data.is_editmode:
         raise IKError("armature {name!r} is in Edit Mode: leave it (Tab) first", name=name)
+    if data.is_missing:
+        raise IKError(
+            "armature {name!r}: its bones are missing from {where}. Relink it",
+            name=name,
+            where=library_of(data),
+        )
     if not data.bones:
         raise IKError("armature {name!r} has no bones: add some in Edit Mode", name=name)
     if data.pose_position == 'REST':

@@ -30,6 +30,7 @@ from ..animation.fcurves import (
 from ..animation.own_keys import keys_that_place
 from ..armature.armature import check_armature, world_from_armature
 from ..kinds.kinds import KINDS, Anchor, Effector, asked_of
+from ..properties.overrides import library_of
 from ..properties.settings import STATE_ITEMS, POISE_PG_effector, POISE_PG_target, settings_of
 from .feet import angles_of, foot_at_target, is_rolling, read_foot, with_feet_rolled
 from .stance import anchored, anchors_from, anchors_text, stance, sum_of_carriers
@@ -333,12 +334,11 @@ def checked_target(label: str, entry: Following) -> Object:
             "effector {label!r} has no target (deleted?): choose one, make one, or disable it", label=label
         )
     if target.is_missing:
-        where = target.library.filepath if target.library is not None else Message("its file")
         raise IKError(
             "effector {label!r}: its target {target!r} is missing from {where}. Relink it",
             label=label,
             target=target.name,
-            where=where,
+            where=library_of(target),
         )
     if bone := _target_bone(entry):
         bones: Any = () if target.pose is None else target.pose.bones

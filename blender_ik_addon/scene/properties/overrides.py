@@ -13,13 +13,19 @@ from typing import Any
 
 import bpy
 from bpy.app.handlers import persistent
-from bpy.types import Object
+from bpy.types import ID, Object
 
 from ...core.errors import IKError
 from ...core.messages import Message, listed
 from .app_handlers import handlers_factory
 from .naming import bone_names
 from .settings import armatures_in, settings_of
+
+
+def library_of(block: ID | None) -> str:
+    """Return the file that a data-block is linked from, for messages."""
+    library = None if block is None else block.library
+    return Message("its file") if library is None else library.filepath
 
 
 def prepare_override(armature_object: Object) -> None:
