@@ -83,7 +83,8 @@ def _shots(options: argparse.Namespace) -> list[Shot]:
     if options.only is not None:  # looked at by who has started this
         return [shot for shot in shots if str(shot.file) == options.only] or [_lone(options)]
     for shot in shots:
-        check_places(shot)  # before the work: a long bake must not be lost at its end
+        if finished(shot, options) is None:
+            check_places(shot)  # before the work: a long bake must not be lost at its end
     return shots
 
 

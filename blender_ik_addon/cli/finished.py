@@ -29,31 +29,35 @@ def arguments_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def sources(shot: Shot) -> list[dict[str, Any]]:
-    """Return the files from which the open scene comes, the shot first, with size and time of change."""
+    """Return the files from which the open scene comes, the shot first, with size and time of change.
+
+    Both are None for a library that is not there: when it is, the shot is another one.
+    """
     libraries: Any = bpy.data.libraries
     paths = [Path(bpy.path.abspath(library.filepath)) for library in libraries]
     found = [shot.source, *sorted({path.resolve() for path in paths})]
-    return [_source(path) for path in found if path is not None and path.is_file()]
+    return [_source(path) for path in found if path is not None]
 
 
 def _source(path: Path) -> dict[str, Any]:
-    state = path.stat()
-    return {"path": str(path.resolve()), "size": state.st_size, "changed": state.st_mtime_ns}
+    state = path.stat() if path.is_file() else None
+    size, changed = (None, None) if state is None else (state.st_size, state.st_mtime_ns)
+    return {"path": str(path.resolve()), "size": size, "changed": changed}
 
 
 def finished(shot: Shot, options: argparse.Namespace) -> Exit | None:
     """Return how a shot ended that is finished; None where it is to be done."""
     if shot.report is None or shot.source is None or options.redo:
         return None
-    if not all(path.is_file() for path in shot.results):
-        return None
     try:
+        if not all(path.is_file() for path in shot.results):
+            return None
         report = json.loads(shot.report.read_text(encoding="utf-8"))
         read = report["sources"]
         same = report["arguments"] == arguments_of(options) and bool(read) and not report["error"]
         if not same or read != [_source(shot.source), *(_source(Path(own["path"])) for own in read[1:])]:
             return None
         reached = bool(report["reached"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no report of ours, or a file is gone
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # no report of ours, or no such file
         return None
     return Exit.REACHED if reached or options.allow_misses else Exit.MISSED

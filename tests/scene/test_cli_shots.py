@@ -274,6 +274,26 @@ def test_a_library_that_has_changed_has_its_shots_done_again(tmp_path: Path):
     assert cli.run(command) == Exit.REACHED and written(out) == before
     os.utime(library, ns=(0, 0))
     assert cli.run(command) == Exit.REACHED and written(out) != before
+    library.rename(tmp_path / "away.blend")
+    assert cli.run(command) == Exit.REACHED
+    before = written(out)
+    assert cli.run(command) == Exit.REACHED and written(out) == before
+    (tmp_path / "away.blend").rename(library)
+    assert cli.run(command) == Exit.REACHED and written(out) != before
+
+
+def test_a_finished_shot_whose_files_are_locked_keeps_none_of_the_others_from_being_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    shots, out = [saved(tmp_path / "shots" / f"{name}.blend") for name in "ab"], tmp_path / "out"
+    assert cli.run(["bake", str(shots[0]), *into(out)]) == Exit.REACHED
+    for path in out.iterdir():
+        path.chmod(0o444)
+    command = ["bake", *map(str, shots), *into(out)]
+    assert cli.run(command) == Exit.REACHED
+    assert "2 of 2 shots: 1 finished before, 1 reached" in capsys.readouterr().out
+    assert cli.run([*command, "--redo"]) == Exit.REFUSED
+    assert "it is read-only" in capsys.readouterr().err
 
 
 def test_a_shot_that_is_saved_on_itself_is_finished_then(tmp_path: Path):
