@@ -49,6 +49,20 @@ def follow(armature: Any, other: Any, bone: str = "bone.003") -> None:
     entry.target, entry.target_bone = other, bone
 
 
+def follow_each_other(first: Any, second: Any) -> None:
+    """Let a bone of the first follow one of the second, too."""
+    entry = first.poise.effectors[posing.add_effector(first, "bone.002")]
+    entry.kind, entry.target, entry.target_bone, entry.priority = 'POSITION', second, "bone.002", 1
+
+
+def keyed(armature: Any) -> None:
+    """Key a rotation by hand."""
+    bone = armature.pose.bones["bone.001"]
+    for frame in (1, 3):
+        bone.rotation_quaternion.x = 0.1 * frame
+        bone.keyframe_insert("rotation_quaternion", frame=frame)
+
+
 def apart(first: Any, second: Any) -> float:
     """Largest distance of the tips over the frames, measured without the add-on."""
     found: list[float] = []
@@ -77,8 +91,7 @@ def test_whom_others_follow_is_baked_first(pair: tuple[Any, Any], way: str):
 
 def test_targets_that_are_each_others_bones_are_baked_until_they_rest(pair: tuple[Any, Any]):
     first, second = pair
-    entry = first.poise.effectors[posing.add_effector(first, "bone.002")]
-    entry.kind, entry.target, entry.target_bone, entry.priority = 'POSITION', second, "bone.002", 1
+    follow_each_other(first, second)
     first.poise.effectors[0].weight = 2.0
     ends = posing.bake_together(pair, FRAMES)
     assert apart(*pair) < 5e-4
@@ -87,6 +100,54 @@ def test_targets_that_are_each_others_bones_are_baked_until_they_rest(pair: tupl
         np.testing.assert_allclose(one.position_errors, other.position_errors, atol=2e-3)
     for report in ends:
         assert not any("come to rest" in note for note in report.notes), report.summary()
+
+
+@pytest.mark.parametrize("to", ['ACTION', 'NEW', 'STRIP'])
+def test_bakes_that_are_repeated_leave_and_report_what_one_does(pair: tuple[Any, Any], to: str):
+    follow_each_other(*pair)
+    keyed(pair[1])
+    there = {action.name for action in bpy.data.actions}
+    reports = posing.bake_together(pair, FRAMES, to=to, replace=True)
+    made = {action.name for action in bpy.data.actions} - there
+    assert made == {report.action for report in reports} - there
+    assert reports[0].keys_replaced == 0
+    assert reports[1].keys_replaced == (0 if to == 'STRIP' else 8)
+    noted = [note for note in reports[1].notes if "not written by Poise: 2 keys of 'bone.001'" in note]
+    assert len(noted) == (to == 'ACTION')
+
+
+def test_constraints_are_cleared_where_bakes_are_repeated(pair: tuple[Any, Any]):
+    follow_each_other(*pair)
+    turn = builders.empty("turn")
+    turn.rotation_euler = (0.3, 0.0, 0.0)
+    bones = [own.pose.bones["bone.000"] for own in pair]
+    for bone in bones:
+        bone.constraints.new('COPY_ROTATION').target = turn
+    bpy.context.view_layer.update()
+    cancel_at(posing.BakeJobs(pair, FRAMES, clear_constraints=True), 0.8)
+    assert [bone.constraints[0].mute for bone in bones] == [False, False]
+    posing.bake_together(pair, FRAMES)
+    wanted = apart(*pair)
+    for own in pair:
+        own.animation_data_clear()
+    posing.bake_together(pair, FRAMES, clear_constraints=True)
+    assert not any(len(bone.constraints) for bone in bones)
+    assert apart(*pair) == pytest.approx(wanted, abs=1e-5)
+    turned = [own.pose.bones["bone.000"].matrix.to_euler().x for own in pair]
+    assert turned == pytest.approx([0.3, 0.3], abs=1e-4)
+
+
+@pytest.mark.parametrize("mutual", [False, True])
+def test_keys_in_an_action_of_both_stay_poises_own(pair: tuple[Any, Any], mutual: bool):
+    action: Any = bpy.data.actions.new("both")
+    for own in pair:
+        animation: Any = own.animation_data_create()
+        animation.action, animation.action_slot = action, action.slots.new('OBJECT', own.name)
+    if mutual:
+        follow_each_other(*pair)
+    posing.bake_together(pair, FRAMES)
+    reports = posing.bake_together(pair, FRAMES)
+    assert [report.keys_replaced for report in reports] == [report.keys for report in reports]
 
 
 @pytest.mark.parametrize("part", [0.3, 0.8])
@@ -105,14 +166,18 @@ def test_one_cancel_puts_all_of_them_back(pair: tuple[Any, Any], part: float, to
 
 def test_what_one_refuses_stops_all(pair: tuple[Any, Any]):
     first, second = pair
-    bone = second.pose.bones["bone.001"]
-    for frame in (1, 3):
-        bone.rotation_quaternion.x = 0.1 * frame
-        bone.keyframe_insert("rotation_quaternion", frame=frame)
+    keyed(second)
     before = action_record(second)
-    with pytest.raises(IKError, match=r"would replace 2 keys of 'bone\.001'"):
+    with pytest.raises(IKError, match=r"^second: .* would replace 2 keys of 'bone\.001'"):
         posing.bake_together(pair, FRAMES)
     assert first.animation_data is None and action_record(second) == before
+    with pytest.raises(IKError, match=r"^the bake would replace 2 keys of 'bone\.001'"):
+        posing.bake_together([second], FRAMES)
+    entry = second.poise.effectors[0]
+    entry.target = None
+    with pytest.raises(IKError, match=r"^second: effector 'bone\.003' has no target"):
+        posing.bake_together(pair, FRAMES)
+    follow(second, first)
     with pytest.raises(IKError, match="give each character to bake once"):
         posing.bake_together([first, first], FRAMES)
     posing.bake_together(pair, FRAMES, replace=True)

@@ -95,9 +95,21 @@ def note_own_keys(
         for channel in channels
         if channel in curves
     ]
-    known = noted if not len(noted := _noted(action)) else np.intersect1d(noted, _sums_of_all(action))
-    sums = np.unique(np.concatenate([known, *written]).astype("<u4"))
-    action.poise.own_keys = b64encode(sums.tobytes()).decode()
+    noted = _noted(action)
+    known = noted if not len(noted) else np.intersect1d(noted, _sums_of(all_curves(action)))
+    action.poise.own_keys = _text(np.concatenate([known, *written]))
+
+
+def put_back_note(obj: bpy.types.Object, noted: str) -> None:
+    """Put back what was noted with the own action; what has been noted of other slots since stays."""
+    action: Any = _action_of(obj, "")
+    own = {curve.as_pointer() for curve in own_curves(obj).values()}
+    others = [curve for curve in all_curves(action) if curve.as_pointer() not in own]
+    if others and action.poise.own_keys != noted:
+        theirs = np.intersect1d(_noted(action), _sums_of(others))
+        noted = _text(np.union1d(_sums_from(noted), theirs))
+    if action.poise.own_keys != noted:
+        action.poise.own_keys = noted
 
 
 def change_keys(
@@ -119,8 +131,7 @@ def change_keys(
         curves[channel].update()
         changed.append(_sums(channel, read_keys(curves[channel], *_SUMMED))[own])
     if changed:
-        sums = np.unique(np.concatenate([noted, *changed]).astype("<u4"))
-        action.poise.own_keys = b64encode(sums.tobytes()).decode()
+        action.poise.own_keys = _text(np.concatenate([noted, *changed]))
 
 
 def has_own_keys(action: bpy.types.Action) -> bool:
@@ -156,12 +167,21 @@ def _action_of(obj: bpy.types.Object, strip: str) -> Any:
 
 def _noted(action: Any) -> Sums:
     """The check sums that are noted with an action."""
-    return np.frombuffer(b"" if action is None else b64decode(action.poise.own_keys), dtype="<u4")
+    return _sums_from("" if action is None else action.poise.own_keys)
 
 
-def _sums_of_all(action: Any) -> Sums:
-    """Check sums of all keys of all slots of an action."""
-    found = [_sums((own.data_path, own.array_index), read_keys(own, *_SUMMED)) for own in all_curves(action)]
+def _sums_from(text: str) -> Sums:
+    return np.frombuffer(b64decode(text), dtype="<u4")
+
+
+def _text(sums: Sums) -> str:
+    """Check sums as they are kept, each once."""
+    return b64encode(np.unique(sums).astype("<u4").tobytes()).decode()
+
+
+def _sums_of(curves: Iterable[bpy.types.FCurve]) -> Sums:
+    """Check sums of all keys of some F-curves."""
+    found = [_sums((own.data_path, own.array_index), read_keys(own, *_SUMMED)) for own in curves]
     return np.concatenate(found) if found else np.empty(0, dtype=np.uint32)
 
 

@@ -26,6 +26,7 @@ from ..animation.fcurves import (
     own_curves,
     present_frame,
 )
+from ..animation.own_keys import put_back_note
 from ..properties.settings import plain, settings_of
 from .armature import pose_bones_named
 from .poses import PROPERTIES, PoseNote, RawChannels, raw_channels
@@ -136,8 +137,7 @@ class ActionSnapshot:
                 obj.animation_data_clear()
         if action is not None:
             self._restore_curves(obj, action)
-            if action.poise.own_keys != self.own_keys:
-                action.poise.own_keys = self.own_keys
+            put_back_note(obj, self.own_keys)
             action.update_tag()
         obj.update_tag()
 

@@ -2,11 +2,12 @@
 """Several characters in one bake, also where the targets of one are bones of another.
 
 They are baked one after the other, those first on which the targets of others depend. Where targets depend on
-each other all are baked again until no target moves any more by what counts in its tolerance.
+each other all are baked again until no target moves any more by what counts in its tolerance. Each bake is
+put back before the next one of the same character, which begins with what was there.
 """
 
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, Final, Unpack
 
@@ -70,28 +71,33 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
             given |= {"step": first.step, "at_keys": first.at_keys, "fewest": first.fewest}
             frames = first.frames
         self._frames, self._given = checked_frames(frames), given
+        self._several = len(names) > 1
         ordered, self._is_mutual = _ordered(armature_objects)
         self._jobs = [self._job(armature_object) for armature_object in ordered]
-        if self._is_mutual and any(job.options.clear_constraints for job in self._jobs):
-            raise IKError(
-                "characters whose targets depend on each other are baked several times: switch Clear "
-                "Constraints off, and bake them again one by one with it"
-            )
         self._asked = [armature_object.session_uid for armature_object in armature_objects]
         asking = next((job for job in self._jobs if job.asks), self._jobs[0])
         self.asks, self.replaced = asking.asks, asking.replaced
         """Whether keys of one would be lost that nobody has said may be, and which."""
         self._reports: dict[int, BakeReport] = {}
-        self._done: list[BakeJob] = []
-        """Those that stay when all has succeeded."""
         self._held = ExitStack()
         """Holds live mode of all of them."""
         super().__init__(*ordered)
 
     def _job(self, armature_object: Object) -> BakeJob:
-        job = BakeJob(armature_object, self._frames, **self._given)
+        with self._said_of(armature_object.name):
+            job = BakeJob(armature_object, self._frames, **self._given)
         job.is_part = True  # cancelled later, all are as before
         return job
+
+    @contextmanager
+    def _said_of(self, name: str) -> Iterator[None]:
+        """Say of which of several characters an error is: effectors of each may have the same names."""
+        try:
+            yield
+        except IKError as error:
+            if not self._several:
+                raise
+            raise IKError("{name}: {error}", name=name, error=error.message) from error
 
     def _run(self) -> Generator[float, None, tuple[BakeReport, ...]]:
         """As in the base; the reports are in the order in which the characters were given."""
@@ -105,13 +111,16 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
             solved_for: list[FloatArray] = []
             for row, armature_object in enumerate(self._objects()):
                 uid = armature_object.session_uid
-                job = self._jobs[row] if not number else self._job(armature_object)
+                if number:
+                    self._jobs[row].cancel()
+                    self._jobs[row] = self._job(armature_object)
+                job = self._jobs[row]
                 self._undo.callback(job.cancel)
-                while job.step():
-                    self.remark = job.remark
-                    yield done + part * (row + job.progress) / count
+                with self._said_of(armature_object.name):
+                    while job.step():
+                        self.remark = job.remark
+                        yield done + part * (row + job.progress) / count
                 self._reports[uid] = job.finish()
-                self._done.append(job)
                 solved_for.append(job.targets)
             done += part
             if not self._is_mutual:
@@ -129,7 +138,7 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
                 settings_of(armature_object).last_bake = translated(self._reports[uid].summary())
         self._undo.pop_all()
         self._held.close()
-        for job in reversed(self._done):
+        for job in reversed(self._jobs):
             job.complete()
         return tuple(self._reports[uid] for uid in self._asked)
 

@@ -933,7 +933,6 @@ TEXTS: Final[Mapping[str, str]] = {
     "cancelled": "abgebrochen",
     "centre": "Mitte",
     "channels have shape {shape}, wanted (frames, {count}, {channels})": "Kanäle haben die Form {shape}, verlangt ist (Bilder, {count}, {channels})",
-    "characters whose targets depend on each other are baked several times: switch Clear Constraints off, and bake them again one by one with it": "Figuren, deren Ziele voneinander abhängen, werden mehrmals gebacken: „Beschränkungen entfernen“ ausschalten, und sie damit noch einmal einzeln backen",
     "check these roles in the table, they are a guess: {names}": "diese Rollen in der Tabelle prüfen, sie sind geraten: {names}",
     "chest": "Brust",
     "choose an effector in the list, whose limb is to be natural": "in der Liste einen Effektor wählen, dessen Glied natürlich werden soll",
