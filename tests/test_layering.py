@@ -51,7 +51,7 @@ EXTRAS = {"core/plot.py": {"matplotlib", "mpl_toolkits"}}
 # Modules of a layer that all of it may import.
 BASE = {
     "core": {"amounts", "arrays", "errors", "messages", "threads"},
-    "scene": {"compat", "jobs", "translations"},
+    "scene": {"compat", "jobs", "translations", "units"},
 }
 
 # The packages of a layer, and modules that serve as one, with the packages of that layer that each may import

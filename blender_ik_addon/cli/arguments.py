@@ -30,6 +30,10 @@ BAKE: Final = {
 """Options that are settings of the armature object -> names of these."""
 SAVED: Final = (*SOLVER.values(), *RANGE.values(), *BAKE.values())
 """These settings stay in a file that is saved."""
+LENGTHS: Final = frozenset(
+    name for name in SAVED if POISE_PG_armature.__annotations__[name].keywords.get("unit") == 'LENGTH'
+)
+"""Those that are lengths: as the scene measures them."""
 UNITS: Final = {
     'LENGTH': (1e-3, "MM"),
     'ROTATION': (math.radians(1.0), "DEGREES"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A report as JSON: lengths in metres, angles in radians, null where there is no such error."""
+"""A report as JSON: lengths in Blender units, angles in radians, null where there is no such error."""
 
 import math
 from collections.abc import Mapping, Sequence

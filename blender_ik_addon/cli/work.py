@@ -12,7 +12,8 @@ from bpy.types import Object
 from ..core.errors import IKError
 from ..scene import posing
 from ..scene.properties.settings import armatures_in, settings_of
-from .arguments import SAVED
+from ..scene.units import metres
+from .arguments import LENGTHS, SAVED
 from .content import AnyReport
 from .interruption import Interruption
 from .telling import Teller
@@ -27,7 +28,8 @@ def do(options: argparse.Namespace, teller: Teller, interruption: Interruption) 
     for name in SAVED:
         value = getattr(options, name, None)
         if value is not None:  # it stays in a file that is saved
-            setattr(settings_of(armature_object), name, value)
+            own = value / metres() if name in LENGTHS else value
+            setattr(settings_of(armature_object), name, own)
 
     def progress(part: float) -> None:
         interruption.check()

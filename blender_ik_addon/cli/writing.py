@@ -25,6 +25,7 @@ import numpy as np
 
 from ..core.errors import IKError
 from ..scene import posing
+from ..scene.units import metres
 from .interruption import Interruption
 from .shots import Shot
 
@@ -245,7 +246,13 @@ def draw_errors(path: Path, report: posing.BakeReport, interruption: Interruptio
     frames = np.array((*report.frames, *report.between), dtype=np.float64)
     order, within = np.argsort(frames), report.tolerances
     rows = (
-        (report.position_errors, report.position_errors_between, within.positions, 1e3, "distance [mm]"),
+        (
+            report.position_errors,
+            report.position_errors_between,
+            within.positions,
+            1e3 * metres(),
+            "distance [mm]",
+        ),
         (
             report.rotation_errors,
             report.rotation_errors_between,

@@ -7,6 +7,6 @@ in the file), `animation` (F-curves and keys), `armature` (bones as a skeleton a
 (entries and their targets), `rig` (a whole character as a problem), `live` (live mode and Drag), `character`
 (set-up, presets, mirror), `bake` (a range of frames), `matching` (targets from the motion of bones, and
 corrections), `trails` (where bones and targets are at other frames). Above them `posing`, the door; below
-them `jobs` (work in steps), `reports` (words of reports) and `compat` (what versions of Blender do
+them `jobs` (work in steps), `units` (lengths as Blender shows them) and `compat` (what versions of Blender do
 differently).
 """

@@ -17,13 +17,13 @@ import numpy as np
 from bpy.props import FloatVectorProperty, StringProperty
 from bpy.types import Context, Event, Object, WorkSpaceTool
 
-from ..core.amounts import length_text
 from ..core.arrays import FloatArray
 from ..core.errors import IKError
 from ..core.messages import Joined, Message
 from ..scene.live.dragging import Drag
 from ..scene.trails.editing import TargetsAtFrame
 from ..scene.translations import translated
+from ..scene.units import length_text
 from . import overlay
 from .acting import ArmatureOperator, flag, refuse, require_armature
 from .mouse import AXES, SLOW, AxisLock, Numbers, View, mouse_in, nearest_segment, stepped

@@ -10,7 +10,7 @@ from bl_operators.presets import AddPresetBase
 from bl_ui.utils import PresetPanel
 from bpy.types import Context, Menu, Object, Operator, Panel, UILayout, UIList, VIEW3D_HT_header
 
-from ..core.amounts import angle_text, length_text, number_of_bones
+from ..core.amounts import angle_text, number_of_bones
 from ..core.messages import Joined, Message, counted, in_a_row
 from ..core.problem.options import USED_BY
 from ..scene import posing
@@ -29,6 +29,7 @@ from ..scene.properties.settings import (
 )
 from ..scene.rig.reports import MOST_SHOWN, SETTLING
 from ..scene.translations import translated
+from ..scene.units import length_text, litres
 from .acting import active_bone, context_armature, flag, require_armature, shown_entry
 from .operators import draw_bake_options
 from .overlay import draw_switches, overlay_of
@@ -593,7 +594,7 @@ class POISE_PT_masses(_Part, label="Masses", order=0, parent="POISE_PT_advanced"
             if settings.mesh_masses:
                 bones = number_of_bones(len(settings.mesh_masses))
                 measured = Message(
-                    "{volume:.3g} litres, {bones}", volume=1e3 * settings.mesh_volume, bones=bones
+                    "{volume:.3g} litres, {bones}", volume=litres(settings.mesh_volume), bones=bones
                 )
                 column.label(text=translated(measured), icon='INFO', translate=False)
             else:

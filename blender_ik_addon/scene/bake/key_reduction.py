@@ -13,7 +13,7 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from ...core.amounts import angle_text, length_text
+from ...core.amounts import angle_text
 from ...core.arrays import BoolArray, FloatArray
 from ...core.keys import BezierCurve, JointCurves, Reduction, halves, reduce_keys
 from ...core.messages import Message, both
@@ -24,6 +24,7 @@ from ..animation.layers import with_whole_quaternions
 from ..armature.armature import Armature
 from ..armature.restoring import go_to_frame
 from ..rig.rig import Rig
+from ..units import length_text
 from .destinations import Destination
 from .frames import frame_times
 

@@ -14,7 +14,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core import IKError, Pose, forward_kinematics
-from ...core.amounts import angle_text, length_text
+from ...core.amounts import angle_text
 from ...core.arrays import BoolArray, FloatArray
 from ...core.messages import Message, both, in_a_row
 from ...core.model.rotation import rotation_angle
@@ -23,6 +23,7 @@ from ..kinds.frame_data import FrameData, orientations
 from ..kinds.kinds import asked_of
 from ..rig.reports import Tolerances
 from ..rig.rig import Rig
+from ..units import length_text
 from .options import BakeOptions
 from .replaced_keys import solved_joints
 

@@ -16,7 +16,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core import IKError
-from ...core.amounts import angle_text, length_text
+from ...core.amounts import angle_text
 from ...core.arrays import FloatArray
 from ...core.messages import Message, both, listed
 from ..animation.dependence import dependence
@@ -29,6 +29,7 @@ from ..properties.settings import check_object, settings_of
 from ..rig.reports import BakeReport, show
 from ..rig.rig import Rig
 from ..translations import translated
+from ..units import length_text
 from .frames import checked_frames
 from .job import BakeJob
 from .meshes import MeshesLeftOut

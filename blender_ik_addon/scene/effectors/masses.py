@@ -33,6 +33,7 @@ from ..kinds.frame_data import Body, points_of
 from ..properties.naming import bone_names, note_name
 from ..properties.overrides import refilled, remove_entries
 from ..properties.settings import POISE_PG_mass, settings_of
+from ..units import litres
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class MeshReport:
             len(self.meshes),
             "{count} mesh of {volume:.3g} litres shared among {bones}",
             "{count} meshes of {volume:.3g} litres shared among {bones}",
-            volume=1e3 * self.volume,
+            volume=litres(self.volume),
             bones=number_of_bones(self.bones),
         )
         return Joined("; ", (shared, *self.notes))

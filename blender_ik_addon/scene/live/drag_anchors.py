@@ -10,7 +10,7 @@ import numpy as np
 from bpy.types import Object
 
 from ...core import IKError, MatchOrientation, ReachPoint, Skeleton, Task, TaskError
-from ...core.amounts import angle_text, length_text
+from ...core.amounts import angle_text
 from ...core.arrays import FloatArray
 from ...core.character.roles import LimbKind, Role
 from ...core.messages import Joined, Message, counted, listed
@@ -21,6 +21,7 @@ from ..armature.role_table import read_character
 from ..kinds.frame_data import orientations
 from ..rig.reports import SETTLING, with_own_levels
 from ..rig.rig import what_holds
+from ..units import length_text, metres
 
 MOST_ENDS: Final = 12
 """How many chain ends hold at most where no hands and feet are known: those with the longest chains."""
@@ -237,7 +238,7 @@ def drag_report(
         )
         reached = all(error.reached for error in own)
         explained = [error.why for error in own if error.why is not None and not reached]
-        why = with_own_levels(explained[0]).why(scale) if explained else ""
+        why = with_own_levels(explained[0]).why(scale * metres()) if explained else ""
         if not errors and any(each.beyond or not each.movable for each in explained):
             why = in_place or why
         errors.append(DragError(name, position, rotation, reached, firm, why))

@@ -14,7 +14,7 @@ import numpy as np
 from bpy.types import Depsgraph, Object
 
 from ...core import IKError
-from ...core.amounts import angle_text, length_text, limit_angle
+from ...core.amounts import angle_text, limit_angle
 from ...core.arrays import FloatArray
 from ...core.messages import Joined, Message
 from ...core.model.rotation import matrix_and_axes_from_euler
@@ -27,6 +27,7 @@ from ..rig.noted import Origin
 from ..rig.reports import Measured
 from ..rig.rig import Rig, those_that
 from ..translations import translated
+from ..units import length_text
 from .dragging import Drag
 
 ON_LIMIT: Final = 2e-3

@@ -23,7 +23,6 @@ import numpy as np
 from bpy.types import Object
 
 from ...core import IKError
-from ...core.amounts import length_text
 from ...core.arrays import BoolArray, FloatArray, check_number
 from ...core.character import Limb, LimbKind
 from ...core.messages import Joined, Message, counted, in_a_row, sentences
@@ -59,6 +58,7 @@ from ..kinds.frame_data import orthogonal, points_of
 from ..live.following import held
 from ..properties.settings import effector_path, settings_of
 from ..rig.keying import GROUP
+from ..units import length_text
 from .snapping import MOVED, able_targets, channels_that_count, put_back_on_error, target_keys
 
 GROUP_OF_CONTACTS: Final = "Contacts"

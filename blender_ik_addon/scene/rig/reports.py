@@ -11,7 +11,7 @@ import numpy as np
 from bpy.types import Depsgraph, Object
 
 from ...core import Explanation, Skeleton, Status, TaskError
-from ...core.amounts import angle_text, length_text
+from ...core.amounts import angle_text
 from ...core.arrays import BoolArray, FloatArray, IntArray
 from ...core.engine.pops import Pop
 from ...core.explain.explanation import NOT_BOTH
@@ -21,6 +21,7 @@ from ..kinds.kinds import KINDS, Rank
 from ..kinds.plan import Plan
 from ..properties.settings import NOT_MEASURED, settings_of
 from ..translations import translated
+from ..units import length_text, metres
 
 if TYPE_CHECKING:
     from .rig import Rig
@@ -310,7 +311,7 @@ def solver_reasons(
         skeleton, depth = rig.armature.skeleton, effector.chain_depth
         cause = why_in_place(armature_object, skeleton, effector.bone, depth) if any(fixed) else ""
         reasons = [
-            [cause] if cause and is_fixed else with_own_levels(why).reasons(scale)
+            [cause] if cause and is_fixed else with_own_levels(why).reasons(scale * metres())
             for why, is_fixed in zip(missed, fixed, strict=True)
         ]
         every = dict.fromkeys(chain.from_iterable(reasons))
