@@ -451,3 +451,18 @@ def test_a_linked_action_stays_and_plays_below_what_is_baked_elsewhere(arm, to, 
     outside = [row for row in range(12) if row + 1 not in FRAMES]
     if to == 'STRIP':
         np.testing.assert_allclose(played(arm, SHOT)[outside], before[outside], atol=1e-5)
+
+
+@pytest.mark.parametrize("blend", ['COMBINE', 'ADD', 'REPLACE'])
+def test_turns_that_blender_loses_in_combined_strips_are_named_as_the_reason(blend: str):
+    armature: Any = builders.chain(1, 3.0)
+    armature.poise.move_root = False
+    bone = armature.pose.bones[0]
+    for frame in (1, 3):
+        bone.keyframe_insert("rotation_quaternion", frame=frame)
+    entry = armature.poise.effectors[posing.add_effector(armature, bone.name, kind='POSITION')]
+    entry.point = (0.0, 3.0, 0.0)
+    entry.target.location = (0.0, -3.0 * np.sin(4e-4), 3.0 * np.cos(4e-4))
+    report = posing.bake(armature, range(1, 4), to='STRIP', blend=blend)
+    assert report.reached is (blend != 'COMBINE')
+    assert ("loses turns below 0.03°" in report.reasons[0]) is (blend == 'COMBINE')

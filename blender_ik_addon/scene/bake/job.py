@@ -46,7 +46,9 @@ from ..properties.settings import settings_of
 from ..rig.noted import held_by_keys
 from ..rig.reports import (
     BETWEEN,
+    COMBINED,
     SMOOTHNESS,
+    UNSEEN,
     Amount,
     BakeReport,
     Measured,
@@ -441,13 +443,14 @@ class BakeJob(Job[BakeReport]):
         distances, angles = all_distances[keyed], all_angles[keyed]
         missed = within.missed(distances, angles)
         reasons = [""] * len(rig.effectors)
+        unknown = Joined("; ", (UNSEEN, COMBINED)) if self._to.multiplies else UNSEEN
         for number, effectors in _worst_rows(within.excess(distances, angles), missed):
             row = int(keyed[number])
             moved = zip(solved.reasons(self._object(), row), self._passes.reasons(row, within), strict=True)
             known = [why or by for why, by in moved]
             if self.options.loop and row == len(self.solved) - 1:
                 known = [CLOSES.filled(first=self.solved[0])] * len(known)
-            errors = effector_errors(armature_object, rig, played[row], known)
+            errors = effector_errors(armature_object, rig, played[row], known, unknown)
             for effector in effectors:
                 reasons[effector] = errors[effector].why
         pops, traded = solved.pops(numbers), solved.traded(self.solved, within)

@@ -35,6 +35,11 @@ UNSEEN: Final = Message(
     "solved within its tolerance, but Blender shows it elsewhere: look at the constraints, drivers and "
     "locked or muted keys of its chain"
 )
+COMBINED: Final = Message(
+    "Blender loses turns below 0.03° in strips with the blend Combine: choose Add or Replace where that "
+    "counts"
+)
+"""What is said besides of such strips: half a turn is the arc cosine of a single-precision number there."""
 NOWHERE: Final = Message(
     "its bone is scaled to nothing, or its place is not a number: look at the drivers, constraints and scale "
     "of its chain"

@@ -76,6 +76,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "Before": "Davor",
     "Below 0 the foot rolls back over the heel, above 0 over the ball, and from 45 degrees on over the tip of the toes": "Unter 0 rollt der Fuß über die Ferse zurück, über 0 über den Ballen und ab 45 Grad über die Zehenspitze",
     "Blend": "Mischen",
+    "Blender loses turns below 0.03° in strips with the blend Combine: choose Add or Replace where that counts": "Blender verliert in Streifen mit der Mischung „Kombinieren“ Drehungen unter 0,03°: wo das zählt, „Hinzufügen“ oder „Ersetzen“ wählen",
     "Blender has no folder for the user's files in which presets could be": "Blender hat keinen Benutzerordner, in dem Voreinstellungen liegen könnten",
     "Body": "Körper",
     "Body Mass": "Körpermasse",
