@@ -189,21 +189,31 @@ def is_taken(armature_object: Object, entry: Following) -> bool:
 
 def is_led(armature_object: Object, entry: Following) -> bool:
     """Whether others than Poise say where a target is: as `is_taken`, without keys that have an anchor."""
+    keyed = is_moved(entry.target, armature_object)
+    if keyed and (anchors := _anchors_of_keys(entry)):
+        keyed = None in anchors
+    return keyed or _is_bound(armature_object, entry)
+
+
+def _is_bound(armature_object: Object, entry: Following) -> bool:
+    """Whether drivers, strips, constraints, a parent or a bone say where a target is."""
     target: Any = entry.target
     bound = target.parent not in {None, armature_object} or target.parent_type != 'OBJECT'
     driven = any(path in PLACED_BY for path, _ in driven_channels(target))
     played = target.animation_data is not None and len(target.animation_data.nla_tracks) > 0
-    keyed = is_moved(target, armature_object)
-    if keyed and (anchors := _anchors_of_keys(entry)):
-        keyed = None in anchors
-    return bool(bound or driven or played or keyed or target.constraints or _target_bone(entry))
+    return bool(bound or driven or played or target.constraints or _target_bone(entry))
 
 
 def has_own_place(armature_object: Object, entry: Following) -> bool:
-    """Whether a target is where its own channels say, and where the armature object takes it."""
+    """Whether a target is where its own channels say, which no keys move, and where its armature takes it."""
+    return is_placed_by_channels(armature_object, entry) and not is_moved(entry.target, armature_object)
+
+
+def is_placed_by_channels(armature_object: Object, entry: Following) -> bool:
+    """Whether a target is where its own channels say, keyed or not, and where its armature takes it."""
     target: Any = entry.target
     deltas = [*target.delta_location, *target.delta_rotation_euler, *target.delta_rotation_quaternion[1:]]
-    return not (is_taken(armature_object, entry) or any(deltas) or target.rigid_body is not None)
+    return not (_is_bound(armature_object, entry) or any(deltas) or target.rigid_body is not None)
 
 
 def is_held(entry: POISE_PG_effector) -> bool:

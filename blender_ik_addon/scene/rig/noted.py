@@ -37,8 +37,8 @@ from ..armature.armature import Armature, world_from_armature
 from ..armature.poses import PROPERTIES, PoseNote, RawChannels, pose_sums, raw_channels
 from ..effectors.effectors import (
     anchors_now,
-    has_own_place,
     is_led,
+    is_placed_by_channels,
     keyed_anchors,
     note_anchors,
     noted_anchor,
@@ -209,7 +209,7 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
     Of these it counts where keys have them.
 
     Of targets that only their own channels move these are taken: so a place that was just written counts at
-    once, before Blender has evaluated it.
+    once, before Blender has evaluated it, and a key that is set where the target is changes nothing.
     """
     matrix, scale = world_from_armature(armature_object.evaluated_get(depsgraph))
     influences, lengths = read_amounts(armature_object, effectors, depsgraph)
@@ -222,7 +222,7 @@ def digest_of_aims(armature_object: Object, effectors: Sequence[Effector], depsg
             not effector.anchors
             and effector.target
             and not effector.others
-            and has_own_place(armature_object, entry)
+            and is_placed_by_channels(armature_object, entry)
             and effector.sole is None  # where it is rolled to hangs on floors as well
         ):
             target = entry.target
