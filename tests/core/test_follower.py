@@ -230,6 +230,23 @@ def test_a_body_on_its_way_goes_on_where_fixed_channels_change():
     arrive(follower, aims)
 
 
+def test_stiff_joints_turn_as_far_in_an_update_as_others():
+    """They took five times as long: the change of a channel was taken with its weight."""
+    problem, start = figure()
+    joint = problem.skeleton.index("hand.R")
+    stiffness = np.array(problem.skeleton.stiffness)
+    stiffness[joint] = 0.96
+    problem = replace(problem, skeleton=replace(problem.skeleton, stiffness=stiffness))
+    channels = np.array(start.channels)
+    channels[joint, 3] += 9.5 * SETTLING_TURN
+    follower, home = Follower(problem, start, options()), replace(start, channels=channels)
+    for _ in range(12):
+        before = follower.pose.channels
+        found = follower.return_to(targets(problem, np.zeros(3)), home)
+        assert np.abs(found.pose.channels - before)[:, 3:].max() <= SETTLING_TURN + 1e-9
+    assert found.final
+
+
 def test_what_it_cannot_follow_is_told():
     problem, start = figure()
     with pytest.raises(IKError, match="needs the method PRIORITY, got DLS"):

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..engine.energy import Energy, PenaltyWeights
-from ..engine.kernel import Descent, Minimum, steps
+from ..engine.kernel import ROUGH, Descent, Minimum, steps
 from ..errors import IKError
 from ..explain.reasons import explain
 from ..model.skeleton import Pose
@@ -111,6 +111,10 @@ class Follower:
         """Where the body settles."""
         self._moved = False
         """Whether the targets have moved since the last update on the way there."""
+        self._lowest = True
+        """Whether no pose near that has less energy, as where fixed channels have changed since."""
+        self._arrived = False
+        """Whether the body is there."""
 
     def begin(self, targets: Sequence[FloatArray]) -> None:
         """Set the targets before the first update, which then knows which of them have moved."""
@@ -120,6 +124,11 @@ class Follower:
     def pose(self) -> Pose:
         """Where the body is now."""
         return self._pose
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the body is where it settles."""
+        return self._arrived
 
     def heading(self, pose: Pose) -> Pose:
         """A pose of the body, but where it goes: on its way it may be bent as no solve would bend it."""
@@ -141,9 +150,12 @@ class Follower:
         if new._goal.shape == self._goal.shape:
             new._goal = self._goal
             if self._destination is not None:
-                # Where fixed bones have moved it is lowered again: a new solve at every step would be slow.
-                end = new._lowered(new._energy(), self._system.mechanism.values(self._destination[None]))
-                new._destination = new._system.mechanism.with_values(pose, end.values[0])
+                values = self._system.mechanism.values(self._destination[None])
+                new._destination, new._arrived = (
+                    new._system.mechanism.with_values(pose, values[0]),
+                    self._arrived,
+                )
+                new._lowest = False
         return new
 
     @one_thread
@@ -163,7 +175,7 @@ class Follower:
         self._goal = found.values
         values = self._towards(energy, self._goal, most_turn, np.pi)
         there = np.array_equal(values, self._goal)
-        rests = there and (bool(found.converged[0]) or self._turn(energy, values) <= STILL)
+        rests = there and (bool(found.converged[0]) or self._turn(values) <= STILL)
         self._take(values)
         return self._followed(int(found.iterations[0]), moving=not rests)
 
@@ -189,7 +201,7 @@ class Follower:
             for _ in range(STEPS):
                 next(self._search)
         except StopIteration as end:
-            self._destination, self._search = end.value.pose, None
+            self._destination, self._search, self._lowest = end.value.pose, None, True
             return self._settle(end.value.pose)
         return self._followed(STEPS, moving=True)
 
@@ -207,17 +219,26 @@ class Follower:
         if not self._rests(targets):
             self._aim(targets)
         self._destination, self._search = home, None
+        self._lowest, self._arrived = True, False
         return self._settle(home, known=True)
 
     def _settle(self, destination: Pose, *, known: bool = False) -> Followed:
         """One update of the way to a pose, in which angles end as they are given where it is known."""
         energy = self._energy()
         end = self._system.mechanism.values(destination[None])
+        if not self._lowest:
+            # Fixed bones move on with the body: on the way roughly, for a new solve each time would be slow.
+            near = self._arrived or self._turn(end) <= SETTLING_TURN
+            end = end if near else self._lowered(energy, end, ROUGH).values
+            self._lowest = near or self._turn(end) <= SETTLING_TURN
+            end = self._lowered(energy, end, 0.0).values if self._lowest else end
+            self._destination = self._system.mechanism.with_values(destination, end[0])
         # A solve may have wound angles another way; the body does not turn round for that.
         self._goal = energy.preferring(self._values).unwound(end)
         moved, self._moved = self._moved, False
-        left = self._turn(energy, self._goal)
-        if left <= SETTLING_TURN:
+        left = self._turn(self._goal)
+        if left <= SETTLING_TURN or self._arrived:
+            self._arrived = True
             if known:
                 self._values = self._goal = end
                 self._pose = destination
@@ -226,7 +247,7 @@ class Follower:
             return self._followed(0, moving=False, final=True)
         values = self._towards(energy, self._goal, SETTLING_TURN, (1.0 + WIDER) * SETTLING_TURN)
         # Where targets keep the body from the goal it leaves them for a while, unless they have just moved.
-        nearer = np.abs((self._goal - values) * energy.weight).max() <= left - 0.2 * SETTLING_TURN
+        nearer = np.abs((self._goal - values) / self._system.units).max() <= left - 0.2 * SETTLING_TURN
         if not (moved or nearer):
             values = self._values + (self._goal - self._values) * (SETTLING_TURN / left)
         self._take(values)
@@ -241,7 +262,7 @@ class Follower:
             turn: Largest change of an angle [rad].
             most: The largest that is tried for a body that would leave its targets otherwise [rad].
         """
-        left = self._turn(energy, goal)
+        left = self._turn(goal)
         if left <= turn:
             return goal
         part = turn / left
@@ -253,7 +274,7 @@ class Follower:
         bounded, values = None, point
         while turn < left:
             nearer = np.maximum(part, turn / np.maximum(distance, turn))[:, energy.penalty_of_row]
-            allowed, room = there + (1.0 - nearer) * (here - there), turn / energy.weight
+            allowed, room = there + (1.0 - nearer) * (here - there), turn * self._system.units
             box = way.allowing(allowed).within(self._values - room, self._values + room)
             values = self._lowered(box, values).values
             bounded = values if bounded is None else bounded
@@ -264,9 +285,9 @@ class Follower:
             turn *= 1.0 + WIDER
         return goal
 
-    def _turn(self, energy: Energy, values: FloatArray) -> float:
+    def _turn(self, values: FloatArray) -> float:
         """Largest change of an angle from where the body is to values (1, nv), [rad]."""
-        return float(np.abs((values - self._values) * energy.weight).max(initial=0.0))
+        return float(np.abs((values - self._values) / self._system.units).max(initial=0.0))
 
     def _aim(self, targets: Sequence[FloatArray]) -> None:
         """Take other targets, and of alternatives the nearest."""
@@ -285,7 +306,7 @@ class Follower:
         self._system, self._moving = system, moving
         self._targets = [np.array(target) for target in targets]
         self._destination = self._search = None
-        self._moved = True
+        self._moved, self._arrived = True, False
 
     def _set_apart(self, apart: BoolArray) -> None:
         """Give tasks (T,) levels of their own, right below those that they share their levels with."""
@@ -306,13 +327,15 @@ class Follower:
         """Of the pose."""
         return Energy(system or self._system, self._values, posture=self._options.preferred_pose)
 
-    def _lowered(self, energy: Energy, values: FloatArray) -> Minimum:
+    def _lowered(self, energy: Energy, values: FloatArray, precision: float | None = None) -> Minimum:
+        """Lower the energy from values (1, nv): in an update, or until it is at a minimum to a precision."""
         options = self._options
+        most = options.max_iterations
         descent = Descent(
             energy,
             values,
-            step_tolerance=max(STILL, options.step_tolerance),
-            max_iterations=min(STEPS, options.max_iterations),
+            step_tolerance=max(STILL if precision is None else precision, options.step_tolerance),
+            max_iterations=min(STEPS, most) if precision is None else most,
             max_angle=options.max_angle,
         )
         return descent.run()

@@ -313,12 +313,21 @@ class _Update:
             return Event.DRAGGED if tool else Event.CHANGED
         if tool or noted == self.aims:
             if self.driven_moved or self.bones != self.note.bones:
-                return Event.RIG_MOVED if tool else Event.CHANGED
+                if tool:
+                    return Event.RIG_MOVED
+                return Event.ANSWERED if self._is_answered() else Event.CHANGED
             if self.reposed:
                 return Event.POSED
         if tool:
             return Event.HELD
         return Event.STEP if self.trigger is Trigger.ENDING and not self.reposed else Event.ENDED
+
+    def _is_answered(self) -> bool:
+        """Whether nothing but driven bones has moved, and these with the pose at which the body arrived."""
+        tracked, driven = self.body.tracked, self.body.driven_bones
+        alone = not self.reposed and self.bones == self.note.bones
+        arrived = tracked is not None and isinstance(tracked.solver, Follower) and tracked.solver.arrived
+        return alone and arrived and driven is not None and not driven.at_rest
 
     def act(self, transition: Transition) -> Report | None:
         """Do what the table says, and go to the next state."""

@@ -62,6 +62,7 @@ class Event(Enum):
     BACK = "a tool has moved targets to where it began"
     HELD = "a tool is held still"
     RIG_MOVED = "under a tool, driven bones have moved, or bones have other limits or locks"
+    ANSWERED = "driven bones have moved with the pose in which the body has come to rest step by step"
     CANCELLED = "targets are where a tool or a number field began, which is over"
     CHANGED = (
         "targets, settings or bones have changed without a tool, or a new frame has brought another pose"
@@ -108,6 +109,7 @@ _ROWS: Final = {
     Event.BACK:        (_RETURN,  _RETURN,  _RETURN,  _RETURN,  _RETURN,  _RETURN),
     Event.HELD:        (_NONE,    _FOLLOW,  _HOLD,    _HOLD,    _RETURN,  _NONE),
     Event.RIG_MOVED:   (_FOLLOW,  _FOLLOW,  _HOLD,    _HOLD,    _RETURN,  _HOLD),
+    Event.ANSWERED:    (_SETTLE,  _SETTLE,  _SETTLE,  _SETTLE,  _RETURN,  _SETTLE),
     Event.CANCELLED:   (_RESTORE, _RESTORE, _RESTORE, _RESTORE, _RESTORE, _RESTORE),
     Event.CHANGED:     (_SOLVE,   _SOLVE,   _SOLVE,   _SOLVE,   _SOLVE,   _SOLVE),
     Event.STEP:        (_NONE,    _SETTLE,  _SETTLE,  _SETTLE,  _RETURN,  _SETTLE),
