@@ -127,7 +127,8 @@ class JobOperator(ArmatureOperator):
                 return {'RUNNING_MODAL'}
             report = self._job.finish()
         except Exception as error:  # Blender calls us: else the timer and work half done would stay
-            logger.exception("%s stopped", self.noun)
+            if not isinstance(error, IKError):
+                logger.exception("%s stopped", self.noun)
             self.cancel(context)
             return refuse(self, error)
         self._end(context)

@@ -116,6 +116,19 @@ class Panel(InWindow):
         self.run_in_blender("target('hand.R').location.z -= 0.1")
         self.assertLess(self.value("away('hand.R')"), 0.0005)
 
+    def test_a_job_that_is_refused_on_its_way_is_told_without_a_traceback(self) -> None:
+        """That the test ends without one is seen in `tearDown`; what is wrong stands in the status bar."""
+        self.run_in_blender(
+            SLIDING + SET_UP + "for entry in figure().poise.effectors:\n    entry.state = 'OFF'"
+        )
+        self.run_in_blender(
+            "with bpy.context.temp_override(**in_view):\n"
+            "    bpy.ops.object.mode_set(mode='OBJECT')\n"
+            "    bpy.ops.poise.targets_from_animation('INVOKE_DEFAULT')"
+        )
+        self.wait_while("running()")
+        self.assertEqual(self.value("running()"), [])
+
     def test_a_target_that_is_clicked_has_its_effector_chosen(self) -> None:
         self.run_in_blender(SET_UP)
         self.open_sidebar()
