@@ -315,12 +315,11 @@ def test_a_flip_where_effectors_begin_and_end_to_take_part_is_told(arm: Any):
 
 
 def test_a_body_moves_on_evenly_where_an_influence_begins_and_ends():
-    """A crouch to take hold of something: the hand goes from beside the body, wherever that is by then."""
+    """To take hold of something: the bend of the arm goes along from how it was."""
     builders.basic_human_metarig()
     human: Any = bpy.context.view_layer.objects.active
     posing.setup_character(human)
     effectors = human.poise.effectors
-    effectors["hips"].target.location.z -= 0.15
     effectors["hand.R"].target.location = (-0.3, -0.35, 0.9)
     for frame, influence in ((10, 0.0), (20, 1.0), (30, 1.0), (40, 0.0)):
         effectors["hand.R"].influence = influence
@@ -339,6 +338,6 @@ def test_a_body_moves_on_evenly_where_an_influence_begins_and_ends():
     )
     turns = np.degrees(np.minimum(angles, 2.0 * np.pi - angles))
     assert turns.max() < 15.0
-    assert np.abs(np.diff(turns, axis=0)).max() < 10.0  # 34 where each part is a motion of its own
+    assert np.abs(np.diff(turns, axis=0)).max() < 6.0  # 11 where each part is a motion of its own
     still = [bone.name for bone in human.pose.bones].index("forearm.R")
     assert turns[:8, still].max() < 0.01 and turns[42:, still].max() < 0.01

@@ -151,11 +151,8 @@ class Follower:
             new._goal = self._goal
             if self._destination is not None:
                 values = self._system.mechanism.values(self._destination[None])
-                new._destination, new._arrived = (
-                    new._system.mechanism.with_values(pose, values[0]),
-                    self._arrived,
-                )
-                new._lowest = False
+                new._destination = new._system.mechanism.with_values(pose, values[0])
+                new._arrived, new._lowest = self._arrived, False
         return new
 
     @one_thread

@@ -39,7 +39,6 @@ from ..effectors.effectors import check_evaluated
 from ..jobs import Job, check_progress
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import Effector
-from ..kinds.plan import Plan
 from ..live.driven_bones import Passes
 from ..live.following import held
 from ..properties.settings import settings_of
@@ -712,25 +711,8 @@ class _Solved:
 
     def solve(self, times: FloatArray, options: SolverOptions) -> Iterator[float]:
         """Solve all frames, at given times (F,) [s]; gives the part done."""
-        influences = self._frames.influences
-        in_part, done = np.logical_or.reduce((influences > 0.0) & (influences < 1.0), axis=0), 0.0
-        if in_part.any():
-            without = replace(self._frames, influences=np.where(in_part, 0.0, influences))
-            for part in (job := self._job(without, self._rig.plan(without), times, options)).run():
-                yield 0.5 * part
-            done, found = 0.5, job.solution().pose
-            self._frames = replace(self._frames, without=found)
-            self._read = replace(self._read, without=found.with_channels(self._played_back(found.channels)))
-            self._plan = self._rig.plan(self._frames)
-        for part in (job := self._job(self._frames, self._plan, times, options)).run():
-            yield done + (1.0 - done) * part
-        self._found = found = job.solution()
-        self.channels = self._played_back(found.pose.channels.copy())
-        errors = solved_errors(self._plan, found.errors, found.angular, self._frames.scale)
-        self._distances, self._angles = errors
-
-    def _job(self, frames: FrameData, plan: Plan, times: FloatArray, options: SolverOptions) -> SequenceJob:
-        return SequenceJob(
+        frames, plan = self._frames, self._plan
+        job = SequenceJob(
             plan.problem,
             frames.pose,
             options,
@@ -741,10 +723,12 @@ class _Solved:
             held=plan.held,
             cyclic=None if self._loop is None else True,
         )
-
-    def _played_back(self, channels: FloatArray) -> FloatArray:
-        """Channels (F, n, 6) as they play, with the travel of a loop."""
-        return channels if self._loop is None else self._loop.played(channels)
+        yield from job.run()
+        self._found = found = job.solution()
+        self.channels = found.pose.channels.copy()
+        self._distances, self._angles = solved_errors(plan, found.errors, found.angular, frames.scale)
+        if self._loop is not None:
+            self.channels = self._loop.played(self.channels)
 
     @property
     def errors(self) -> tuple[FloatArray, FloatArray]:

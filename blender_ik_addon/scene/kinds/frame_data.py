@@ -65,9 +65,7 @@ class FrameData:
     recorded: FloatArray | None = None
     """Channels of the recorded motion, NaN where it has none, (F, n, 6) [m, rad]; None without one."""
     origin: Pose | None = None
-    """Where bones have been left, (F, n); None where it is `pose`."""
-    without: Pose | None = None
-    """The motion without the effectors that take part in part, (F, n); None where it is not solved."""
+    """Where influences below 1 begin, (F, n); None where it is `pose`."""
 
     @classmethod
     def joined(cls, parts: Sequence["FrameData"]) -> "FrameData":
@@ -86,8 +84,7 @@ class FrameData:
         """Some of the frames."""
         own = {name: getattr(self, name)[frames] for name in ("pose", *BY_FRAME)}
         own["recorded"] = None if self.recorded is None else self.recorded[frames]
-        origin, without = (None if pose is None else pose[frames] for pose in (self.origin, self.without))
-        return replace(self, **own, origin=origin, without=without)
+        return replace(self, **own, origin=None if self.origin is None else self.origin[frames])
 
     def as_recorded(self) -> "FrameData":
         """The same with free channels, and the bones that they pose, where the recording has them."""
@@ -103,11 +100,11 @@ class FrameData:
     @cached_property
     def start(self) -> "FrameData":
         """The same with bones where influences below 1 begin."""
-        pose = self.origin if self.without is None else self.without
-        if pose is None:
+        if self.origin is None:
             return self
-        joints = self.world_from_armature[:, None] @ forward_kinematics(self.skeleton, pose).matrices
-        return replace(self, pose=pose, world_from_joint=joints, origin=None, without=None)
+        matrices = forward_kinematics(self.skeleton, self.origin).matrices
+        joints = self.world_from_armature[:, None] @ matrices
+        return replace(self, pose=self.origin, world_from_joint=joints, origin=None)
 
     @cached_property
     def scale(self) -> FloatArray:
