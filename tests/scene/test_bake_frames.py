@@ -320,6 +320,7 @@ def test_a_body_moves_on_evenly_where_an_influence_begins_and_ends():
     human: Any = bpy.context.view_layer.objects.active
     posing.setup_character(human)
     effectors = human.poise.effectors
+    effectors["hips"].target.location.z -= 0.15
     effectors["hand.R"].target.location = (-0.3, -0.35, 0.9)
     for frame, influence in ((10, 0.0), (20, 1.0), (30, 1.0), (40, 0.0)):
         effectors["hand.R"].influence = influence
@@ -338,6 +339,6 @@ def test_a_body_moves_on_evenly_where_an_influence_begins_and_ends():
     )
     turns = np.degrees(np.minimum(angles, 2.0 * np.pi - angles))
     assert turns.max() < 15.0
-    assert np.abs(np.diff(turns, axis=0)).max() < 6.0  # 11 where each part is a motion of its own
+    assert np.abs(np.diff(turns, axis=0)).max() < 15.0  # 35 where each part is a motion of its own
     still = [bone.name for bone in human.pose.bones].index("forearm.R")
     assert turns[:8, still].max() < 0.01 and turns[42:, still].max() < 0.01
