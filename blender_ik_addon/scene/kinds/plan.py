@@ -129,9 +129,8 @@ def make_plan(
     skeleton = frames.skeleton
     weighty = [task for own in tasks.values() for task in own if task.weight > 0.0]
     involved = {above for task in weighty for j in task.joints(skeleton) for above in skeleton.ancestors(j)}
-    reached = {
-        joint for goal in active if goal.effector.weight > 0.0 for joint in goal.effector.chain(skeleton)
-    }
+    chains = [(goal, goal.effector.chain(skeleton)) for goal in active if goal.effector.weight > 0.0]
+    reached = {joint for _, joints in chains for joint in joints}
     usual, stiffness = skeleton.preferred.copy(), skeleton.stiffness.copy()
     for goal in active:
         if goal.effector.follows and goal.effector.anchors:
@@ -152,7 +151,7 @@ def make_plan(
         preferred = np.where(counted, inside, preferred)
         firm = 1.0 - (1.0 - skeleton.stiffness) / (1.0 + STAY_FIRMNESS * stay.effector.weight)
         stiffness = np.where(counted.any(axis=0), firm, stiffness)
-    share = _shares(active, skeleton)
+    share = _shares(chains, len(frames), len(skeleton))
     if prefers:
         preferred = _begun(frames, share, preferred, usual)
     return Plan(
@@ -170,14 +169,13 @@ def _tasks(goal: Goal) -> tuple[Task, ...]:
     return tasks if takes_part.all() else tuple(task.only_in(takes_part) for task in tasks)
 
 
-def _shares(active: Sequence[Goal], skeleton: Skeleton) -> FloatArray:
+def _shares(chains: Sequence[tuple[Goal, list[int]]], frames: int, joints: int) -> FloatArray:
     """Largest influence of the effectors that move each joint, (F, n) [1]; 1 for those that none moves."""
-    shares = np.ones((len(active[0].part) if active else 1, len(skeleton)))
-    moved = [(goal, goal.effector.chain(skeleton)) for goal in active if goal.effector.weight > 0.0]
-    for _, joints in moved:
-        shares[:, joints] = 0.0
-    for goal, joints in moved:
-        shares[:, joints] = np.maximum(shares[:, joints], goal.part)
+    shares = np.ones((frames, joints))
+    for _, chain in chains:
+        shares[:, chain] = 0.0
+    for goal, chain in chains:
+        shares[:, chain] = np.maximum(shares[:, chain], goal.part)
     return shares
 
 
