@@ -128,6 +128,44 @@ def test_a_pose_outside_its_limits_is_reported_and_brought_inside():
     assert not any("outside" in note for note in posing.solve_pose(armature).notes)
 
 
+@pytest.mark.parametrize("influence", [0.1, 0.5])
+def test_limits_hold_at_any_influence(influence: float):
+    """What joints prefer is led from the pose before, which may be outside of its limits."""
+    armature = limited_chain("XYZ")
+    posing.add_effector(armature, "bone.003", kind='ORIENTATION')
+    armature.poise.effectors[0].influence = influence
+    armature.pose.bones["bone.001"].rotation_euler.x = radians(50.0)
+    assert posing.solve_pose(armature).reached
+    assert armature.pose.bones["bone.001"].rotation_euler.x <= radians(20.0) + KEYED
+
+
+def test_a_joint_with_limits_goes_to_its_preferred_angle_within_them_where_an_influence_begins():
+    """More than half a turn away: the shorter way leads through its limits."""
+    armature: Any = builders.chain(3)
+    armature.poise.move_root = False
+    for bone in armature.pose.bones:
+        bone.rotation_mode = 'XYZ'
+    entry = limits.own_limits(armature, "bone.001")
+    entry.use_limit, entry.preferred = (True,) * 3, (radians(-25.0), 0.0, 0.0)
+    entry.lower, entry.upper = (radians(-30.0), 0.0, 0.0), (radians(170.0), 0.0, 0.0)
+    armature.pose.bones["bone.001"].rotation_euler.x = radians(165.0)
+    bpy.context.view_layer.update()
+    posing.add_effector(armature, "bone.002", kind='ORIENTATION')
+    effector = armature.poise.effectors[0]
+    effector.target.rotation_euler.x -= 1.0
+    for frame, influence in ((1, 0.0), (6, 1.0)):
+        effector.influence = influence
+        effector.keyframe_insert("influence", frame=frame)
+    bpy.context.scene.frame_set(6)
+    assert posing.solve_pose(armature).reached
+    wanted = armature.pose.bones["bone.001"].rotation_euler.x
+    armature.pose.bones["bone.001"].rotation_euler.x = radians(165.0)
+    armature.poise.smoothness = 0.0
+    assert posing.bake(armature, range(1, 7)).reached
+    bpy.context.scene.frame_set(6)
+    assert armature.pose.bones["bone.001"].rotation_euler.x == pytest.approx(wanted, abs=KEYED)
+
+
 def test_entries_come_before_ik_limits_and_ik_limits_before_none():
     armature = builders.chain(3)
     for bone in armature.pose.bones:

@@ -191,10 +191,19 @@ def _begun(frames: FrameData, share: FloatArray, preferred: FloatArray, usual: F
     led: BoolArray = np.logical_or.reduce(share < 1.0, axis=0)
     if not led.any():
         return preferred
-    start = frames.start.pose.channels
-    way = np.where(np.isnan(preferred), usual, preferred) - start
-    way[..., 3:] -= 2.0 * np.pi * np.rint(way[..., 3:] / (2.0 * np.pi))  # the shorter one
-    return np.where(led[:, None], start + share[..., None] * way, preferred)
+    skeleton, start = frames.skeleton, frames.start.pose.channels
+    way = _way(skeleton, start, np.where(np.isnan(preferred), usual, preferred))
+    begun = start + share[..., None] * way
+    # What is recorded may be outside of limits.
+    begun = np.where(np.isnan(preferred), np.clip(begun, skeleton.lower, skeleton.upper), begun)
+    return np.where(led[:, None], begun, preferred)
+
+
+def _way(skeleton: Skeleton, begin: FloatArray, end: FloatArray) -> FloatArray:
+    """The way from channels (F, n, 6) to others, the shorter one of angles without limits."""
+    way = end - begin
+    turns = np.isinf(skeleton.lower) & np.isinf(skeleton.upper) & (np.arange(way.shape[-1]) >= 3)
+    return way - np.where(turns, 2.0 * np.pi * np.rint(way / (2.0 * np.pi)), 0.0)
 
 
 def _channels_where_held(goal: Goal, joint: int) -> FloatArray:
