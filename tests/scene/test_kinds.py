@@ -624,6 +624,47 @@ def test_bones_go_back_to_the_pose_that_was_stored():
     assert armature.pose.bones["upper_arm"].rotation_euler.x == pytest.approx(0.35, abs=1e-5)
 
 
+def test_in_a_bake_bones_stay_as_near_as_their_influence_says_where_others_take_no_part():
+    armature = figure("foot.L", "foot.R")
+    hand = moved(armature, 'POSITION')
+    entry = add(armature, 'STAY', "upper_arm", influence=0.5)
+    bend(armature, forearm=0.8)
+    armature.poise.move_root, armature.poise.smoothness = False, 0.0
+    for frame, influence in ((1, 0.0), (5, 1.0)):
+        hand.influence = influence
+        armature.poise.effectors["hand"].keyframe_insert("influence", frame=frame)
+    assert posing.bake(armature, range(1, 6)).reached
+    bpy.context.scene.frame_set(1)
+    assert entry.influence == 0.5
+    assert armature.pose.bones["forearm"].rotation_euler.x == pytest.approx(0.4, abs=1e-4)
+
+
+@pytest.mark.parametrize("influence", [0.5, 1.0])
+def test_about_axes_that_do_not_matter_bones_turn_to_what_they_prefer_otherwise(influence: float):
+    armature = figure("foot.L", "foot.R")
+    armature.poise.move_root = False
+    add(armature, 'STAY', "upper_arm", orientation_axes=(True, False, False), influence=influence)
+    bend(armature, forearm=0.8)
+    armature.pose.bones["forearm"].rotation_euler.z = 0.6
+    assert posing.solve_pose(armature).reached
+    turn = armature.pose.bones["forearm"].rotation_euler
+    assert turn[:] == pytest.approx([(1.0 - influence) * 0.8, 0.0, (1.0 - influence) * 0.6], abs=1e-3)
+
+
+def test_a_small_influence_of_staying_near_changes_little():
+    """It was led from the pose before: at any influence that was preferred in place of the rest pose."""
+    armature = figure("foot.L", "foot.R")
+    armature.poise.move_root = False
+    moved(armature, 'POSITION')
+    entry = add(armature, 'STAY', "upper_arm")
+    bend(armature, forearm=0.9, upper_arm=0.5)
+    for frame, influence in ((3, 0.0), (7, 1.0)):
+        entry.influence = influence
+        armature.poise.effectors[3].keyframe_insert("influence", frame=frame)
+    report = posing.bake(armature, range(1, 11))
+    assert report.reached and not report.branches, report.summary()
+
+
 def test_staying_near_matters_less_than_what_is_above_it_and_more_than_nothing():
     def lean(**settings: Any) -> float:
         bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)

@@ -974,14 +974,16 @@ class Stay(Goal):
     fields = ("stay", "stay_scope")
     more = ("position_axes", "orientation_axes")
     headings = MappingProxyType({"position_axes": "Location", "orientation_axes": "Rotation"})
+    pose: FloatArray
+    """Its channels, (F, n, 6) [m, rad]; angles go on from those of the pose that was read."""
     channels: FloatArray
-    """Of the pose, (F, n, 6) [m, rad]; its angles go on from those of the pose that was read."""
+    """The same; where the influence is below 1, those on the way there."""
 
     def __post_init__(self) -> None:
         pose = self.frames.pose if self.frames.origin is None else self.frames.origin
         present, skeleton, part = pose.channels, self.frames.skeleton, self.part[..., None]
         if self.effector.stay == 'PRESENT':
-            self.channels = _continuous(present, skeleton)
+            self.pose = self.channels = _continuous(present, skeleton)
             return
         wanted = np.zeros(present.shape[1:])
         rotation = np.tile(np.eye(3), (len(wanted), 1, 1))
@@ -989,9 +991,9 @@ class Stay(Goal):
             if bone in skeleton.names:
                 joint = skeleton.index(bone)
                 wanted[joint, :3], rotation[joint] = location, matrix_from_quat(quaternion)
+        wanted[:, 3:] = euler_from_matrix_near(rotation, skeleton.orders, present[0, :, 3:])
+        self.pose = self.channels = np.broadcast_to(wanted, present.shape)
         if self.whole:
-            wanted[:, 3:] = euler_from_matrix_near(rotation, skeleton.orders, present[0, :, 3:])
-            self.channels = np.broadcast_to(wanted, present.shape)
             return
         own = matrix_from_euler(present[..., 3:], skeleton.orders)
         turns = turned(own, np.broadcast_to(rotation, own.shape), part)

@@ -112,7 +112,7 @@ def make_plan(
     With a recorded motion its poses are preferred, and what follows goes along with it.
 
     An influence also leads what joints prefer from what is there to that, so that a motion begins where
-    an effector begins to take part.
+    an effector begins to take part; that of a pose leads from what is preferred without it.
 
     Args:
         prefers: Whether the method knows a preferred pose.
@@ -139,6 +139,11 @@ def make_plan(
             usual[joint] = np.where(np.isnan(usual[joint]), held, usual[joint])
     every = (len(frames), *usual.shape)
     preferred = np.full(every, np.nan) if recorded is None else recorded.copy()
+    others = [(goal, joints) for goal, joints in chains if goal not in stays]
+    share, without = (_shares(some, *every[:2]) for some in (chains, others))
+    if prefers:
+        preferred = _begun(frames, np.minimum(share, without), preferred, usual)
+    alone = sorted(reached.difference(*(joints for _, joints in others)))
     decided = np.zeros(every, dtype=np.bool_)
     for stay in stays:
         inside = np.clip(stay.channels, skeleton.lower, skeleton.upper)
@@ -148,12 +153,11 @@ def make_plan(
         decided |= counted
         joints = np.flatnonzero(counted.any((0, 2))).tolist()
         tasks[stay] = stay.near(inside, [joint for joint in joints if joint not in involved])
-        preferred = np.where(counted, inside, preferred)
+        begun = np.where(np.isnan(preferred), usual, preferred)
+        begun[:, alone] = np.nan
+        preferred = np.where(counted, _nearer(stay, frames, begun), preferred)
         firm = 1.0 - (1.0 - skeleton.stiffness) / (1.0 + STAY_FIRMNESS * stay.effector.weight)
         stiffness = np.where(counted.any(axis=0), firm, stiffness)
-    share = _shares(chains, len(frames), len(skeleton))
-    if prefers:
-        preferred = _begun(frames, share, preferred, usual)
     return Plan(
         skeleton=_changed(skeleton, known, involved - reached, usual, stiffness),
         tasks=tuple(task for own in tasks.values() for task in own),
@@ -197,6 +201,17 @@ def _begun(frames: FrameData, share: FloatArray, preferred: FloatArray, usual: F
     # What is recorded may be outside of limits.
     begun = np.where(np.isnan(preferred), np.clip(begun, skeleton.lower, skeleton.upper), begun)
     return np.where(led[:, None], begun, preferred)
+
+
+def _nearer(stay: Stay, frames: FrameData, without: FloatArray) -> FloatArray:
+    """Preferred channels (F, n, 6) led to a pose from those without it, nan for where bones begin.
+
+    Not all from where they begin: at a small influence they would prefer that to what they do without it.
+    """
+    skeleton, part = frames.skeleton, stay.part[..., None]
+    without = np.where(np.isnan(without), frames.start.pose.channels, without)
+    pose = np.clip(stay.pose, skeleton.lower, skeleton.upper)
+    return np.where(part == 1.0, pose, without + part * _way(skeleton, without, pose))
 
 
 def _way(skeleton: Skeleton, begin: FloatArray, end: FloatArray) -> FloatArray:
