@@ -81,6 +81,16 @@ def test_a_bake_tells_which_was_taken_when():
     assert "took rail 0 → rail 1" in report.summary()
 
 
+def test_nothing_is_told_of_frames_in_which_nothing_is_taken():
+    armature = arm((1.0, 0.0, 2.0), (-2.0, 0.0, 1.0))
+    for frame, influence in ((2, 0.0), (4, 1.0), (6, 1.0), (8, 0.0)):
+        armature.poise.effectors[0].influence = influence
+        armature.poise.effectors[0].keyframe_insert("influence", frame=frame)
+    report = posing.bake(armature, range(1, 10))
+    assert [own for (own,) in report.choices] == ["", "", *["rail 0"] * 5, "", ""]
+    assert report.taken == ("rail 0",) and "took rail 0." in report.summary()
+
+
 def test_targets_are_added_and_taken_away_and_a_new_effector_has_two():
     armature = builders.chain(3, name="arm")
     posing.add_effector(armature, "bone.002", kind='ONE_OF')

@@ -489,7 +489,8 @@ class BakeReport:
     rotation_errors_between: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     """Angles to the targets' orientations there, (G, E) [rad]."""
     choices: tuple[tuple[str, ...], ...] = ()
-    """Which of several targets each effector took in each frame, (F, E); empty for those that have one."""
+    """Which of several targets each effector took in each frame, (F, E); empty for those that have one, and
+    where they take no part."""
 
     pops: tuple[Pop, ...] = ()
     """Joints that turn out of proportion, with the numbers of the frames to which they turn."""
@@ -535,7 +536,7 @@ class BakeReport:
     def taken(self) -> tuple[str, ...]:
         """Which of several targets each effector took, one after the other, (E,)."""
         columns = zip(*self.choices, strict=True) if self.choices else [("",)] * len(self.names)
-        return tuple(" → ".join(name for name, _ in groupby(own)) for own in columns)
+        return tuple(" → ".join(name for name, _ in groupby(filter(None, own))) for own in columns)
 
     @property
     def reached_frames(self) -> tuple[bool, ...]:
