@@ -127,6 +127,28 @@ def test_alternatives_have_targets_in_the_same_frames() -> None:
     assert_array_equal(np.isnan(solution.errors[:, 0]), ~some)
 
 
+def test_alternatives_that_have_gaps_have_as_many_frames() -> None:
+    gap = np.array([True, False, True])
+    near, far = follow(circle(3)).only_in(gap), follow(circle(5)).only_in([*gap, True, True])
+    with pytest.raises(IKError, match="alternatives have 3 and 5 frames"):
+        OneOf((near, near, far))
+
+
+@pytest.mark.parametrize(
+    ("frames", "reason"),
+    [
+        ([True] * 3, r"frames have shape \(3,\), wanted \(5,\)"),
+        (True, r"frames have shape \(\), wanted \(5,\)"),
+        ([False] * 5, "no target in any frame"),
+        ([False, True, False, False, False], "no target in any frame"),
+    ],
+)
+def test_frames_without_targets_that_do_not_fit_are_refused(frames: Any, reason: str) -> None:
+    path = np.where(np.arange(5)[:, None] == 1, np.nan, circle(5))
+    with pytest.raises(IKError, match=f"position of .*: {reason}"):
+        follow(path).only_in(frames)
+
+
 def test_every_frame_is_solved_and_told() -> None:
     solution = once_round()
     assert solution.reached and not solution.cancelled

@@ -355,14 +355,21 @@ class Task(ABC):
             vars(some)[name] = frozen(array[frame if len(array) > 1 else 0])
         return some
 
-    def only_in(self, frames: BoolArray) -> Self:
-        """The same task without a target in all but some frames, (F,)."""
-        name, target = self.target_field, self.aim
-        some = self._copy()
-        if target.ndim == self.varying[name]:
-            target = np.broadcast_to(target, (len(frames), *target.shape))
-        mask = frames.reshape(-1, *(1,) * self.varying[name])
-        vars(some)[name] = frozen(np.where(mask, target, np.nan))
+    def only_in(self, frames: npt.ArrayLike) -> Self:
+        """The same task without a target in all but some frames, (F,).
+
+        Raises:
+            IKError: They are not as many as the target has, or there is no target in any of them.
+        """
+        given = np.asarray(frames, dtype=np.bool_)
+        if given.ndim != 1 or self.frames not in (None, 1, len(given)):
+            count = "F" if self.frames in (None, 1) else self.frames
+            raise IKError(f"{self.label}: frames have shape {given.shape}, wanted ({count},)")
+        if not (given if self.given is None else given & self.given).any():
+            raise IKError(f"{self.label}: no target in any frame")
+        some, name = self._copy(), self.target_field
+        mask = given.reshape(-1, *(1,) * self.varying[name])
+        vars(some)[name] = frozen(np.where(mask, self.aim, np.nan))
         return some
 
     def moved(self, target: npt.ArrayLike) -> Self:

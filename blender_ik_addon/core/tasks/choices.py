@@ -50,15 +50,17 @@ class OneOf(Task):
                     f"{self.label}: {self.alternatives[0].label} and {other.label} cannot be compared: "
                     "one is an angle, the other a length"
                 )
+        check_number(f"{self.label}: margin", self.margin, 0.0)
+        counts = dict.fromkeys(own.frames for own in self.alternatives if own.frames not in (None, 1))
+        if len(counts) > 1:
+            first, second, *_ = counts
+            raise IKError(f"{self.label}: alternatives have {first} and {second} frames")
+        for other in self.alternatives:
             if not _same_gaps(other, self.alternatives[0]):
                 raise IKError(
                     f"{self.label}: {self.alternatives[0].label} and {other.label} have no target in "
                     "different frames"
                 )
-        check_number(f"{self.label}: margin", self.margin, 0.0)
-        counts = [other.frames for other in self.alternatives if other.frames not in (None, 1)]
-        if len(set(counts)) > 1:
-            raise IKError(f"{self.label}: alternatives have {counts[0]} and {counts[1]} frames")
 
     @property
     def angular(self) -> bool:  # type: ignore[override]
@@ -90,7 +92,7 @@ class OneOf(Task):
         """Frames in which its alternatives have targets, (F,); None: all."""
         return self.alternatives[0].given
 
-    def only_in(self, frames: BoolArray) -> Self:
+    def only_in(self, frames: npt.ArrayLike) -> Self:
         """The same task without targets in all but some frames, (F,)."""
         return replace(self, alternatives=tuple(other.only_in(frames) for other in self.alternatives))
 
