@@ -493,6 +493,19 @@ def linear(armature: Any) -> None:
             key.interpolation = 'LINEAR'
 
 
+def test_keys_of_an_influence_play_where_the_armature_has_been_animated_before():
+    armature = figure()
+    armature.pose.bones["hand"].keyframe_insert("location", frame=1)
+    bpy.context.scene.frame_set(5)
+    entry = add(armature, 'POSITION', "hand")
+    for frame, influence in ((1, 0.0), (9, 1.0)):
+        entry.influence = influence
+        armature.poise.effectors[0].keyframe_insert("influence", frame=frame)
+    for frame, influence in ((1, 0.0), (5, 0.5), (9, 1.0)):
+        bpy.context.scene.frame_set(frame)
+        assert entry.influence == pytest.approx(influence)
+
+
 def test_keys_of_an_influence_follow_their_effector_in_the_list():
     armature = figure("foot.L", "foot.R", "hand")
     armature.poise.effectors["hand"].keyframe_insert("influence", frame=1)
