@@ -118,6 +118,14 @@ def test_a_walk_goes_on_with_each_round(fewest: bool) -> None:
     assert offsets == {'pose.bones["hips"].location'}
 
 
+def test_an_influence_in_a_walk_begins_at_what_goes_along_with_it() -> None:
+    """It was measured against where the figure had stood, and missed by up to half the stride."""
+    figure = walking()
+    figure.poise.effectors["hand.L"].influence = 0.5
+    report = posing.bake(figure, 'SCENE', loop=True)
+    assert report.reached, report.summary()
+
+
 def test_angles_that_go_all_the_way_round_go_on() -> None:
     arm: Any = builders.chain(1, name="arm")
     bone = arm.pose.bones["bone.000"]

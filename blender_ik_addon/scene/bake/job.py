@@ -691,7 +691,7 @@ class _Solved:
         In those that are `played` (F,) a motion is there already.
         """
         self._played = played
-        self._rig, self._read, self._near = rig, passes.frames, passes.near
+        self._rig, self._near = rig, passes.near
         self._frames, self._loop, self.own = passes.frames, loop, own
         if loop is not None:
             self._frames = loop.closed(passes.frames)
@@ -747,7 +747,7 @@ class _Solved:
 
     def start(self, rows: slice) -> FrameData:
         """What some own frames, counted from the first, were solved from."""
-        return self._read[self.own.start + rows.start : self.own.start + rows.stop]
+        return self._frames[self.own.start + rows.start : self.own.start + rows.stop]
 
     def reasons(self, armature_object: Object, row: int) -> list[str]:
         """Why each effector misses in a frame, counted from the first that is keyed, (E,)."""
