@@ -181,3 +181,11 @@ def test_what_one_refuses_stops_all(pair: tuple[Any, Any]):
     with pytest.raises(IKError, match="give each character to bake once"):
         posing.bake_together([first, first], FRAMES)
     posing.bake_together(pair, FRAMES, replace=True)
+
+
+def test_frames_are_those_of_the_first_whatever_the_settings_of_others_say(pair: tuple[Any, Any]):
+    """As on the command line with --start and --end."""
+    follow_each_other(*pair)
+    pair[1].poise.bake_step = 0.5
+    for report in posing.BakeJobs(pair, FRAMES).run():
+        assert report.frames == tuple(FRAMES)

@@ -30,7 +30,6 @@ from ..rig.reports import BakeReport, show
 from ..rig.rig import Rig
 from ..translations import translated
 from ..units import length_text
-from .frames import checked_frames
 from .job import BakeJob
 from .meshes import MeshesLeftOut
 from .options import BakeChoices, BakeOptions
@@ -54,7 +53,7 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
 
         Args:
             armature_objects: At least one, each once.
-            frames: As of `BakeOptions.of`; a range, and which of its frames are keyed, is that of the first.
+            frames: As of `BakeOptions.of`; a range, and which of the frames are keyed, is that of the first.
             given: Likewise; the settings of each say what is not in it.
 
         Raises:
@@ -67,11 +66,9 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
         names = [armature_object.name for armature_object in armature_objects]
         if not names or len(set(names)) < len(names):
             raise IKError("give each character to bake once, got {names}", names=listed(names) or 'none')
-        if frames is None or isinstance(frames, str):
-            first = BakeOptions.of(armature_objects[0], frames, **given)
-            given |= {"step": first.step, "at_keys": first.at_keys, "fewest": first.fewest}
-            frames = first.frames
-        self._frames, self._given = checked_frames(frames), given
+        first = BakeOptions.of(armature_objects[0], frames, **given)
+        given |= {"step": first.step, "at_keys": first.at_keys, "fewest": first.fewest}
+        self._frames, self._given = first.frames, given
         self._several = len(names) > 1
         ordered, self._is_mutual = _ordered(armature_objects)
         self._jobs = [self._job(armature_object) for armature_object in ordered]
