@@ -469,6 +469,29 @@ def test_a_bake_follows_an_animated_influence():
         assert entry.influence == pytest.approx(part)  # its keys are still there
 
 
+def without_a_hand(*, bake: bool) -> str:
+    """What is said of a head that is out of reach, after a hand that takes no part until frame 5."""
+    armature = figure()
+    armature.poise.move_root = False
+    hand = moved(armature, 'POSITION')
+    head = add(armature, 'POSITION', "head", chain_depth=1, point=(0.0, 0.2, 0.0))
+    head.target.location += Vector((0.3, -0.3, 0.3))
+    for frame, influence in ((5, 0.0), (9, 1.0)):
+        hand.influence = influence
+        armature.poise.effectors["hand"].keyframe_insert("influence", frame=frame)
+    bpy.context.scene.frame_set(1)
+    if not bake:
+        return posing.solve_pose(armature).effectors[-1].why
+    armature.poise.smoothness = 0.0  # in frame 1 it is worst
+    return posing.bake(armature, range(1, 12)).reasons[-1]
+
+
+def test_reasons_in_a_bake_are_those_of_their_effectors_where_others_take_no_part():
+    assert without_a_hand(bake=False) == "beyond the longest reach of its chain"
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    assert without_a_hand(bake=True) == "beyond the longest reach of its chain"
+
+
 def test_a_bake_follows_an_animated_distance_and_height():
     armature = figure("foot.L", "foot.R")
     distance, plane = add(armature, 'DISTANCE', "hand"), add(armature, 'PLANE', "head")

@@ -110,6 +110,11 @@ class _Missed:
         unit = system.row_units * system.weights[system.task_of_row]
         self._residual = system.residual(posed) / unit
         self._jacobian = system.jacobian(posed) * (system.units / unit[:, None])
+        self.free: BoolArray = np.ones(posed.values.shape, dtype=np.bool_)
+        """Which channels are not held, (F, nv)."""
+        if system.held is not None:
+            self.free = ~system.held
+            self._jacobian *= self.free[:, None, :]
         # Levels below the last that misses something have no part in it.
         tasks = system.tasks
         last = max(tasks[number].priority for number in np.flatnonzero(~reached.all(axis=0)))
@@ -129,7 +134,8 @@ class _Missed:
             matrix = system.curvature(self.posed, np.where(own, system.residual(self.posed), 0.0))
             scale = system.weights[number] * (1.0 if system.angular_rows[own].all() else system.reach)
             self._bends[number] = matrix * (unit[:, None] * unit) / scale**2
-        return self._bends[number][frame]
+        free = self.free[frame]
+        return self._bends[number][frame] * (free[:, None] & free)
 
 
 class _Pull:
@@ -316,12 +322,17 @@ class _Frame:
         mechanism = self._system.mechanism
         anchors, local = anchored([(mechanism.skeleton.index(task.joint), task.point)], mechanism)
         slot, first, reach = int(anchors[0]), posed.points(anchors, local)[self._index, 0], 0.0
-        if (mechanism.moves[slot] & ~mechanism.rotates).any():
+        free = self._missed.free[self._index]
+        if (mechanism.moves[slot] & ~mechanism.rotates & free).any():
             return 0.0
         while slot != ARMATURE:
-            place = posed.matrices[self._index, slot, :3, 3]
-            reach += float(np.linalg.norm(first - place))
-            first, slot = place, int(mechanism.parents[slot - 1])
+            parent, turner = int(mechanism.parents[slot - 1]), int(mechanism.turns_with[slot - 1])
+            # What is held goes along with its parent.
+            if turner != parent or free[mechanism.kept_of == slot - 1].any():
+                place = posed.matrices[self._index, slot, :3, 3]
+                reach += float(np.linalg.norm(first - place))
+                first = place
+            slot = parent
         away = (task.armature_from_axes.T @ (first - task.target)) * task.axes
         return max(0.0, float(np.linalg.norm(away)) - reach)
 

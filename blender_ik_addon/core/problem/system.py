@@ -221,6 +221,11 @@ class System:
         return lower, upper
 
     @property
+    def held(self) -> BoolArray | None:
+        """Which channels are held in each frame, (F, nv); None for none."""
+        return None if self._held is None else ~np.isnan(self._held)
+
+    @property
     def tasks(self) -> tuple[Task, ...]:
         """The tasks that take part, (T,); those of a single frame with its targets."""
         if self._targets is not None:

@@ -113,7 +113,7 @@ def ended(met: bool, reached: bool, converged: bool) -> Status:
     Args:
         met: Whether all tasks are within their tolerances.
         reached: Whether all targets are, without preferences.
-        settled: Whether the pose is at rest.
+        converged: Whether the pose is at rest.
     """
     if met or (reached and converged):
         return Status.REACHED

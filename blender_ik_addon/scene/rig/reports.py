@@ -305,11 +305,11 @@ def solver_reasons(
     for effector, influence, count in zip(
         rig.effectors, frames.influences[0].tolist(), plan.counts, strict=True
     ):
+        missed = [why for why in islice(whys, count) if why is not None]
         if influence == 0.0 or effector.weight == 0.0:
             # Its tasks take no part and have no errors; without influence it cannot even be missed.
             texts.append("" if influence == 0.0 else Message("its weight is 0"))
             continue
-        missed = [why for why in islice(whys, count) if why is not None]
         if any(why.others for why in missed):  # without these its position and orientation may go together
             missed = [replace(why, shares_with=why.others) for why in missed]
         fixed = [not (why.movable or why.angular) for why in missed]
