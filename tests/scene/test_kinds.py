@@ -469,6 +469,27 @@ def test_a_bake_follows_an_animated_influence():
         assert entry.influence == pytest.approx(part)  # its keys are still there
 
 
+def test_a_bake_leaves_keys_of_bones_that_an_effector_moves_only_in_other_frames():
+    """They were replaced without a question where it begins to take part soon after the bake."""
+    armature = figure("foot.L")
+    forearm = armature.pose.bones["forearm"]
+    for frame in (1, 3, 6):
+        forearm.rotation_quaternion = (1.0, 0.05 * frame, 0.0, 0.0)
+        forearm.keyframe_insert("rotation_quaternion", frame=frame)
+    bpy.context.scene.frame_set(1)
+    entry = add(armature, 'POSITION', "hand")
+    for frame, influence in ((8, 0.0), (12, 1.0)):
+        entry.influence = influence
+        armature.poise.effectors["hand"].keyframe_insert("influence", frame=frame)
+    report = posing.bake(armature, range(1, 7))
+    assert report.reached and not report.keys_replaced
+    assert all(
+        len(curve.keyframe_points) == 3
+        for curve in channelbag_of(armature).fcurves
+        if "forearm" in curve.data_path
+    )
+
+
 def without_a_hand(*, bake: bool) -> str:
     """What is said of a head that is out of reach, after a hand that takes no part until frame 5."""
     armature = figure()

@@ -706,8 +706,11 @@ class _Solved:
 
     @property
     def joints(self) -> set[int]:
-        """Joints that move."""
-        return set(self._plan.problem.moving_joints)
+        """Joints that move in the own frames."""
+        joints = set(self._plan.problem.moving_joints)
+        if (held := self._plan.held) is not None:
+            joints -= set(np.flatnonzero(held[self.own].all(axis=0)).tolist())
+        return joints
 
     def solve(self, times: FloatArray, options: SolverOptions) -> Iterator[float]:
         """Solve all frames, at given times (F,) [s]; gives the part done."""
