@@ -209,8 +209,10 @@ def _nearer(stay: Stay, frames: FrameData, without: FloatArray) -> FloatArray:
     Not all from where they begin: at a small influence they would prefer that to what they do without it.
     """
     skeleton, part = frames.skeleton, stay.part[..., None]
-    without = np.where(np.isnan(without), frames.start.pose.channels, without)
     pose = np.clip(stay.pose, skeleton.lower, skeleton.upper)
+    if stay.whole:
+        return pose
+    without = np.where(np.isnan(without), frames.start.pose.channels, without)
     return np.where(part == 1.0, pose, without + part * _way(skeleton, without, pose))
 
 
