@@ -114,6 +114,32 @@ def test_joints_that_are_held_in_some_frames_stay_there_exactly(options: dict[st
     assert np.abs(solution.pose.channels - poses.channels)[asked, 2:].max(axis=(1, 2)).min() > 0.01
 
 
+def test_a_motion_beside_stays_where_what_it_holds_is_beyond_its_limits() -> None:
+    """A joint that nothing moves may be anywhere: the parts of a motion meet all the same."""
+    limit = np.full((JOINTS, 6), np.inf)
+    limit[-1, 5] = 0.2
+    skeleton, frames = planar(JOINTS, lower=-limit, upper=limit), 12
+    beside = np.arange(frames) < 5
+    channels = np.zeros((frames, JOINTS, 6))
+    channels[:, :, 5] = [0.3, 0.5, 0.4, 0.6]
+    poses = Pose.rest(skeleton, (frames,)).with_channels(channels)
+    place = forward_kinematics(skeleton, poses).matrices[0, 2, :3, 3]
+    middle = ReachPoint(joint="joint.2", target=place + np.maximum(np.arange(frames) - 4, 0)[:, None] * -0.05)
+    asked = np.arange(frames) > 8
+    held = np.zeros((frames, JOINTS), dtype=np.bool_)
+    held[~asked, -1] = True
+    job = SequenceJob(
+        Problem(skeleton, (middle, follow(np.array([1.5, 2.5, 0.0])).only_in(asked))),
+        poses,
+        SolverOptions(),
+        own=slice(5, frames),
+        held=held,
+    )
+    for _ in job.run():
+        pass
+    assert_array_equal(job.solution().pose.channels[beside], channels[beside])
+
+
 def test_alternatives_have_targets_in_the_same_frames() -> None:
     near, far = follow(circle(5)), follow(circle(5) + 1.0)
     some = np.array([True, False, True, True, False])

@@ -365,7 +365,8 @@ class SequenceJob:
         beside[self._own] = False
         if beside.any():
             start, system = self._start, self._system
-            beside &= ((start >= system.lower - SAME) & (start <= system.upper + SAME)).all(axis=1)
+            lower, upper = system.bounds
+            beside &= ((start >= lower - SAME) & (start <= upper + SAME)).all(axis=1)
             beside &= (system.errors(system.place(start)) <= tolerances(system, self._options)).all(axis=1)
         return beside
 
