@@ -3,6 +3,8 @@
 
 import time
 import unittest
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from .figure import HALF_MILLIMETRE, SET_UP, WATCH, InWindow, distance
 
@@ -31,6 +33,15 @@ class Live(InWindow):
         super().setUp()
         self.run_in_blender(SET_UP + "figure().poise.live = True\nbpy.ops.ed.undo_push(message='Live')")
 
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Note in `turned` how far bones turn in each update."""
+        self.run_in_blender(WATCH)
+        try:
+            yield
+        finally:
+            self.window.run("bpy.app.handlers.depsgraph_update_post.remove(watch)")
+
     def assert_reached(self, name: str = "hand.L") -> None:
         """The bone is where its target is, by Blender's matrices."""
         self.assertLess(self.value(f"away({name!r})"), HALF_MILLIMETRE)
@@ -57,8 +68,7 @@ class Live(InWindow):
         self.assertGreater(self.value("away('hand.L')"), 0.05)
 
     def test_out_of_reach_the_body_follows_without_jumps_and_then_is_as_solved(self) -> None:
-        self.run_in_blender(WATCH)
-        try:
+        with self.watched():
             self.drag_out_of_reach()
             self.assertLess(self.value("max(turned)"), LARGEST_TURN)
             self.assertGreater(self.value("sum(turned)"), 30.0)
@@ -66,8 +76,6 @@ class Live(InWindow):
             self.window.click()
             self.wait_while("underway()")
             self.assertLess(self.value("max(turned, default=0.0)"), LARGEST_TURN_AT_REST)
-        finally:
-            self.window.run("bpy.app.handlers.depsgraph_update_post.remove(watch)")
         misses = "[[e.error_position, e.error_rotation] for e in figure().poise.effectors]"
         live, away = self.value(misses), self.value("away('hand.L')")
         self.run_in_blender("with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.solve_pose()")
@@ -119,8 +127,7 @@ class Live(InWindow):
         self.run_in_blender("take('hand.L')")
         field = self.field()
         before, there = self.value("bits()"), self.value("list(target('hand.L').location)")
-        self.run_in_blender(WATCH)
-        try:
+        with self.watched():
             self.drag_field(field)
             self.assertGreater(self.value("away('hand.L')"), 0.05)
             self.assertGreater(self.value("sum(turned)"), 30.0)
@@ -134,8 +141,6 @@ class Live(InWindow):
             self.window.release()
             self.wait_while("underway()")
             self.assertLess(self.value("max(turned)"), LARGEST_TURN)
-        finally:
-            self.window.run("bpy.app.handlers.depsgraph_update_post.remove(watch)")
         away = self.value("away('hand.L')")
         self.assertGreater(away, 0.05)
         self.run_in_blender("with bpy.context.temp_override(**in_view):\n    bpy.ops.poise.solve_pose()")
@@ -232,15 +237,12 @@ class Live(InWindow):
         self.window.click()
         self.wait_while("underway()")
         before = self.value(matrices)
-        self.run_in_blender(WATCH)
-        try:
+        with self.watched():
             self.grab_target("hand.R", (-150.0, 60.0))
             self.run_in_blender("turned.clear()")
             self.window.click()
             self.wait_while("underway()")
             self.assertLess(self.value("max(turned, default=0.0)"), LARGEST_TURN_AT_REST)
-        finally:
-            self.window.run("bpy.app.handlers.depsgraph_update_post.remove(watch)")
         self.assertGreater(self.value("len(figure().animation_data.action.layers)"), 0)
         self.window.move(tuple(self.value("on_bone('spine')")))
         self.window.key("ctrl+z")

@@ -124,6 +124,18 @@ def one_solve(armature: Any, solves: Counts) -> Iterator[None]:
     assert len(solves) == 1 and miss(armature) < HALF_MILLIMETRE
 
 
+def polls(armature: Any) -> Iterator[tuple[float | None, float]]:
+    """Poll until the body rests: gives each pause, None at rest, and the largest turn of a bone."""
+    before = channels(armature)
+    for _ in range(4 * MOST_LOOKS):
+        pause = live.poll()
+        after = channels(armature)
+        yield pause, turn(before, after)
+        if pause is None:
+            return
+        before = after
+
+
 def poll_until_at_rest() -> None:
     for _ in range(4 * MOST_LOOKS):
         if live.poll() is None:
@@ -1295,12 +1307,9 @@ def test_what_a_tool_has_left_on_its_way_goes_on_without_a_jump_and_then_is_solv
     assert not following.is_settled(armature)
     tool.clear()
     solves.clear()
-    before, turns = channels(armature), []
-    for _ in range(4 * MOST_LOOKS):
-        pause = live.poll()
-        after = channels(armature)
-        turns.append(turn(before, after))
-        before = after
+    pause, turns = None, []
+    for pause, turned in polls(armature):
+        turns.append(turned)
         if pause is None:
             break
         assert pause == live.STEP_PAUSE and following.is_underway(armature)
@@ -1320,15 +1329,8 @@ def test_a_key_that_the_tool_has_set_where_the_target_is_does_not_count_as_movem
     move(armature, (0.6, 0.9, -0.4))
     tool.clear()
     target(armature).keyframe_insert("location")
-    before, turns = channels(armature), []
-    for _ in range(4 * MOST_LOOKS):
-        pause = live.poll()
-        after = channels(armature)
-        turns.append(turn(before, after))
-        before = after
-        if pause is None:
-            break
-    assert pause is None and len(turns) > 2 and max(turns) < 0.13  # no angle more than 0.043
+    pauses, turns = zip(*polls(armature), strict=True)
+    assert pauses[-1] is None and len(turns) > 2 and max(turns) < 0.13  # no angle more than 0.043
     solves.clear()
     target(armature).animation_data_clear()
     update()
