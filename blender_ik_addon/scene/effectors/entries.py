@@ -112,7 +112,9 @@ def add_effector(
         if make_target and KINDS[kind].target_use(entry) != 'NONE':
             _fill_targets(armature_object, entry)
         follow_names(armature_object)
-    armature_object.update_tag()  # else keys of its properties do not play in an action that has been played
+    if armature_object.animation_data is not None:
+        # Else keys of its properties do not play in an action that has been played.
+        armature_object.update_tag()
     return index
 
 
