@@ -71,6 +71,7 @@ def figure(*feet: str, place: bool = False) -> Any:
     if place:
         armature.location, armature.rotation_euler = (1.0, -2.0, 0.5), (0.7, -0.5, 2.0)
         armature.scale = (3.0, 3.0, 3.0)
+    armature.poise.tolerance_position = HALF_MILLIMETRE
     bpy.context.view_layer.update()
     for foot in feet:
         posing.add_effector(armature, foot)

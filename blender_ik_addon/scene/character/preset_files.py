@@ -57,8 +57,8 @@ EFFECTOR_FIELDS: Final = ("name", "part", *SIDELESS, "state", "axis")
 POINTS: Final = {"point": "bone", "other_point": "other_bone"}
 """Points of an effector -> of which bone; written in lengths of that bone."""
 
-LENGTHS: Final = ("height", "distance", "softness_position")
-"""Lengths in the world [m], which are scaled to the size of the figure."""
+LENGTHS: Final = ("height", "distance", "softness_position", "tolerance_position", "clamp_distance")
+"""Lengths in the world [m], of effectors and settings, which are scaled to the size of the figure."""
 
 JOINT: Final = {
     **dict.fromkeys(("lower", "upper"), [None] * 3),

@@ -119,9 +119,10 @@ def load_preset(armature_object: Object, path: Path) -> PresetReport:
     check_present(armature_object)
     data = read_preset(path)
     bones = _Bones.read(armature_object)
-    _apply(settings_of(armature_object), data["settings"], SETTINGS)
     # A sole is as much thicker as the figure is larger.
     scale = bones.size / data["size"] if data["size"] else 1.0
+    own = {name: value * scale for name, value in data["settings"].items() if name in LENGTHS}
+    _apply(settings_of(armature_object), {**data["settings"], **own}, SETTINGS)
     notes: list[str] = []
     effectors: list[str] = []
     for record in data["effectors"]:

@@ -9,11 +9,11 @@ so and nothing is changed.
 from collections.abc import Iterable, Iterator
 from itertools import chain, count
 from numbers import Integral
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import bpy
 import numpy as np
-from bpy.types import Collection, LayerCollection, Object, ViewLayer
+from bpy.types import Armature, Collection, LayerCollection, Object, ViewLayer
 
 from ...core import IKError
 from ...core.arrays import FloatArray
@@ -51,6 +51,10 @@ from .transforms import attach, goes_along, note_place, place_target, put, turn_
 
 TARGET_SIZE: Final = 0.06
 """Display size of a new target, as a part of the armature's size [1]."""
+
+PRECISION: Final = {"tolerance_position": 1.0 / 3500.0, "bake_deviation": 2.0 / 3500.0}
+"""What settings that are lengths begin with, as parts of the armature's size [1]: half a millimetre and a
+millimetre on a person, whatever the unit of the scene is."""
 
 COLOURS: Final = {
     Side.LEFT: (0.15, 0.45, 1.0, 1.0),
@@ -112,10 +116,28 @@ def add_effector(
         if make_target and KINDS[kind].target_use(entry) != 'NONE':
             _fill_targets(armature_object, entry)
         follow_names(armature_object)
+    if index == 0:
+        _fit_lengths(armature_object)
     if armature_object.animation_data is not None:
         # Else keys of its properties do not play in an action that has been played.
         armature_object.update_tag()
     return index
+
+
+def _fit_lengths(armature_object: Object) -> None:
+    """Set the lengths of `PRECISION` that nobody has set, to round numbers."""
+    settings, data = settings_of(armature_object), cast(Armature, armature_object.data)
+    ends = np.array([(bone.head_local, bone.tail_local) for bone in data.bones]).reshape(-1, 3)
+    size = float(np.ptp(ends, axis=0).max()) * armature_object.matrix_world.median_scale
+    for name, part in PRECISION.items():
+        if size > 0.0 and not settings.is_property_set(name):
+            setattr(settings, name, _round_number(part * size))
+
+
+def _round_number(number: float) -> float:
+    """Return the nearest of ..., 0.1, 0.2, 0.5, 1, 2, 5, ... by ratio."""
+    power = 10.0 ** np.floor(np.log10(number))
+    return float(power * min((1.0, 2.0, 5.0, 10.0), key=lambda digit: abs(np.log(digit * power / number))))
 
 
 def _shorten(entries: Any, count: int) -> None:

@@ -66,9 +66,9 @@ AXES: Final = MappingProxyType(
 )
 """Axes of a bone by their names in the panel."""
 
-FLOOR_TOLERANCE: Final = 1e-4
-"""How far a point may sink below its floor [m], where the user does not want it more exactly: a tenth of a
-millimetre is not seen, half of one is, where a sole meets the ground."""
+FLOOR_SHARE: Final = 0.2
+"""How far a point may sink below its floor, by the user's tolerance [1]: on a person a tenth of a millimetre
+is not seen, half of one is, where a sole meets the ground."""
 
 AIM_AWAY: Final = 3.0
 """How far in front of its bone a new target to point at is, in lengths of the bone [1]."""
@@ -807,8 +807,8 @@ class Floor(Plane):
 
     @classmethod
     def tolerances(cls, position: float, rotation: float) -> tuple[float, float]:
-        """A tenth of a millimetre, where the user does not want it more exactly."""
-        return min(position, FLOOR_TOLERANCE), rotation
+        """What is below the ground is seen sooner than what is beside a target."""
+        return FLOOR_SHARE * position, rotation
 
 
 class Distance(Goal):

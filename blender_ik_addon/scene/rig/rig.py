@@ -28,7 +28,7 @@ from ..kinds.frame_data import NO_SCALE, Body, FrameData
 from ..kinds.kinds import Effector
 from ..kinds.plan import Plan, make_goals, make_plan, measure
 from ..properties.naming import follow_names
-from ..properties.settings import SOLVE_MARGIN, settings_of, solver_options
+from ..properties.settings import settings_of, solver_options
 from .noted import Origin
 from .reports import Lost, Measured, Tolerances
 
@@ -311,10 +311,8 @@ class Rig:
         The tolerance of places is one for all, so that floors have all solved as exactly as themselves.
         """
         options = solver_options(armature_object, scale)
-        exact = min([e.goal.tolerances(np.inf, np.inf)[0] for e in self.effectors], default=np.inf)
-        return replace(
-            options, tolerance_position=min(options.tolerance_position, SOLVE_MARGIN * exact / scale)
-        )
+        exact = [e.goal.tolerances(options.tolerance_position, 0.0)[0] for e in self.effectors]
+        return replace(options, tolerance_position=min([options.tolerance_position, *exact]))
 
 
 def _chains(armature: Armature, effectors: Sequence[Effector]) -> tuple[str, ...]:
