@@ -199,6 +199,28 @@ def test_a_strip_baked_again_with_fewer_channels_plays_the_others_as_they_were_s
     assert before.keys() == after.keys() and before != after
 
 
+@pytest.mark.parametrize("above", ["an action", "a strip", "a strip that begins later"])
+@pytest.mark.parametrize("blend", BLENDS)
+def test_a_strip_that_is_baked_again_goes_above_what_came_later(arm: Any, blend: str, above: str):
+    posing.bake(arm, FRAMES, to='STRIP', name="Fix", blend=blend)
+    bone = arm.pose.bones["bone.001"]
+    for frame, turn in ((FRAMES[0], 0.3), (FRAMES[-1], -0.4)):
+        bone.rotation_quaternion = (1.0, turn, 0.1, 0.0)
+        bone.keyframe_insert("rotation_quaternion", frame=frame)
+    animation = arm.animation_data
+    if above != "an action":
+        start = 20 if above.endswith("later") else FRAMES[0]  # it holds its first pose before
+        animation.nla_tracks.new().strips.new("above", start, animation.action)
+        animation.action = None
+    assert not posing.measure(arm, FRAMES).reached
+    report = posing.bake(arm, FRAMES, to='STRIP', name="Fix", blend=blend)
+    assert report.reached and float(np.max(report.position_errors)) < 1e-4
+    assert posing.measure(arm, FRAMES).reached
+    assert list(strips(arm))[-1] == "Fix" and list(strips(arm)).count("Fix") == 1
+    assert len(strips(arm)) == len(animation.nla_tracks) == 3
+    assert report.action == strips(arm)["Fix"].action.name == "arm Fix" and len(bpy.data.actions) == 4
+
+
 def test_bones_that_take_no_part_any_more_keep_their_keys_of_a_strip():
     arm: Any = builders.chain(4, 0.3, name="arm")
     arm.poise.move_root = False

@@ -104,6 +104,13 @@ def baked_to(to: Any) -> Callable[[Any], object]:
     )
 
 
+def baked_below_an_action(armature: Any) -> None:
+    """A bake into a strip before, and an action since, which plays above it."""
+    baked_to('STRIP')(armature)
+    armature.pose.bones["bone.001"].keyframe_insert("rotation_quaternion", frame=5)
+    bpy.context.scene.frame_set(1)
+
+
 CANCELLED: dict[str, tuple[Callable[[Any], object], dict[str, Any]]] = {
     "at a step": (copying, {"step": 4}),
     "at a step and at keys": (copying, {"step": 4, "at_keys": True}),
@@ -114,6 +121,7 @@ CANCELLED: dict[str, tuple[Callable[[Any], object], dict[str, Any]]] = {
         for to in ('NEW', 'STRIP')
         for when, before in (("first", id), ("again", baked_to(to)))
     },
+    "again below an action": (baked_below_an_action, {"to": 'STRIP', "name": "Fix"}),
 }
 """What is there before, and options."""
 

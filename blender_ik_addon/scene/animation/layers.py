@@ -78,6 +78,8 @@ class NlaState:
     """What is changed of an object's NLA when a strip is made or baked again."""
 
     tracks: int
+    place: tuple[int, int]
+    """Track and place in it of the strip that was there."""
     use_nla: bool
     known_actions: frozenset[int]
     """Session uids."""
@@ -93,8 +95,16 @@ class NlaState:
     def take(cls, obj: Any, name: str) -> "NlaState":
         """Note them, before anything is made."""
         animation, strip = obj.animation_data, nla_strip(obj, name)
+        tracks: Any = () if animation is None else animation.nla_tracks
+        places = [
+            (row, place)
+            for row, track in enumerate(tracks)
+            for place, other in enumerate(track.strips)
+            if other == strip
+        ]
         return cls(
-            0 if animation is None else len(animation.nla_tracks),
+            len(tracks),
+            places[0] if places else (0, 0),
             animation is None or animation.use_nla,
             frozenset(action.session_uid for action in bpy.data.actions),
             {} if strip is None else {key: getattr(strip, key) for key in _STRIP_STATE},
@@ -110,9 +120,9 @@ class NlaState:
             return
         for track in list(animation.nla_tracks)[self.tracks :]:
             animation.nla_tracks.remove(track)
-        strip = nla_strip(obj, self.name)
         action = self.own_action
-        if strip is not None and action is not None:
+        if action is not None:
+            strip = self.own_strip(obj)
             strip.action = action
             strip.action_slot = next(slot for slot in action.slots if slot.handle == self.slot)
             for _ in range(2):  # an end can only be set where the other one allows it
@@ -124,6 +134,11 @@ class NlaState:
                 bpy.data.actions.remove(action)
         obj.update_tag()
 
+    def own_strip(self, obj: Any) -> Any:
+        """The strip that was there."""
+        track, place = self.place
+        return obj.animation_data.nla_tracks[track].strips[place]
+
     @property
     def own_action(self) -> Any:
         """The action that the strip had; None for none."""
@@ -131,7 +146,7 @@ class NlaState:
 
 
 _STRIP_STATE: Final = (
-    *("action_frame_start", "action_frame_end", "frame_start_raw", "frame_end_raw", "scale"),
+    *("name", "action_frame_start", "action_frame_end", "frame_start_raw", "frame_end_raw", "scale"),
     *("mute", "influence", "extrapolation"),
 )
 
@@ -140,7 +155,8 @@ def make_strip(obj: Any, name: str, blend: str, span: tuple[float, float]) -> No
     """Put a strip over all else that plays, or make the one that is there ready to be written again.
 
     The object's own action goes into a strip of its own below, as by *Push Down*. The keys of a strip that is
-    there are copied, so that the state of before can be put back.
+    there are copied, so that the state of before can be put back. Below others that play it stays behind,
+    muted and under another name, until `finish_strip`; a new one on top has its keys.
     """
     animation: Any = obj.animation_data or obj.animation_data_create()
     animation.use_nla = True
@@ -148,25 +164,31 @@ def make_strip(obj: Any, name: str, blend: str, span: tuple[float, float]) -> No
         push_down(obj, span)
     strip = nla_strip(obj, name)
     if strip is not None:
+        first, last = min(span[0], strip.action_frame_start), max(span[1], strip.action_frame_end)
         before, handle = strip.action, strip.action_slot.handle
         strip.action = before.copy()
         strip.action_slot = next(slot for slot in strip.action.slots if slot.handle == handle)
+        if _plays_above(obj, strip):
+            strip.name, strip.mute = f"{name} before", True
+            strip = _on_top(obj, name, strip.action, strip.action_slot, blend)
         strip.mute, strip.influence = False, 1.0
-        first, last = min(span[0], strip.action_frame_start), max(span[1], strip.action_frame_end)
     else:
-        action = bpy.data.actions.new(f"{obj.name} {name}")
-        slot = action.slots.new(obj.id_type, obj.name)
-        track = animation.nla_tracks.new()  # on top
-        track.name = name
-        strip = track.strips.new(name, int(span[0]), action)
-        strip.name = name
-        strip.action_slot = slot
-        strip.blend_type = blend
         first, last = span
+        action = bpy.data.actions.new(f"{obj.name} {name}")
+        strip = _on_top(obj, name, action, action.slots.new(obj.id_type, obj.name), blend)
     # Outside of it plays what is below; what nothing plays below stays as the strip leaves it.
     strip.extrapolation = 'NOTHING' if _plays_below(obj, name) else 'HOLD'
     _place(strip, first, last)
     obj.update_tag()
+
+
+def _on_top(obj: Any, name: str, action: Any, slot: Any, blend: str) -> Any:
+    """Make a strip in a track of its own above all others."""
+    track = obj.animation_data.nla_tracks.new()
+    track.name = name
+    strip = track.strips.new(name, int(action.frame_range[0]), action)
+    strip.name, strip.action_slot, strip.blend_type = name, slot, blend
+    return strip
 
 
 def replaced_by_strip(before: NlaState) -> Any:
@@ -176,7 +198,12 @@ def replaced_by_strip(before: NlaState) -> Any:
 
 
 def finish_strip(obj: Any, name: str, before: NlaState) -> None:
-    """Drop the keys from which a strip was copied, where nobody else uses them, and take over their name."""
+    """Drop what a strip was copied from: its keys, where nobody else uses them, whose name it takes over."""
+    if before.strip and (left := before.own_strip(obj)) != nla_strip(obj, name):
+        track = obj.animation_data.nla_tracks[before.place[0]]
+        track.strips.remove(left)
+        if not track.strips:
+            obj.animation_data.nla_tracks.remove(track)
     old = replaced_by_strip(before)
     if old is not None:
         known, action = old.name, nla_strip(obj, name).action
@@ -220,8 +247,21 @@ def push_down(obj: Any, span: tuple[float, float]) -> None:
 
 def _plays_below(obj: Any, name: str) -> bool:
     """Whether other strips move bones."""
-    others = [strip.name for strip in nla_strips(obj) if strip.name != name and not strip.mute]
-    return any(path.startswith("pose.bones") for other in others for path, _ in own_curves(obj, other))
+    return _move_bones(obj, [strip for strip in nla_strips(obj) if strip.name != name])
+
+
+def _plays_above(obj: Any, strip: Any) -> bool:
+    """Whether strips in tracks above that of a strip move bones."""
+    tracks = list(obj.animation_data.nla_tracks)
+    row = next(row for row, track in enumerate(tracks) if strip in track.strips.values())
+    return _move_bones(
+        obj, [other for track in tracks[row + 1 :] if not track.mute for other in track.strips]
+    )
+
+
+def _move_bones(obj: Any, strips: Iterable[Any]) -> bool:
+    names = [strip.name for strip in strips if not strip.mute]
+    return any(path.startswith("pose.bones") for name in names for path, _ in own_curves(obj, name))
 
 
 def write_identity(obj: Any, name: str, channels: Iterable[Channel], span: tuple[float, float]) -> None:
