@@ -399,6 +399,39 @@ def test_a_target_is_refused_where_it_or_what_it_depends_on_is_missing_from_its_
     assert read_effectors(bpy.data.objects["humanoid"])[0].bone == "hand.L"
 
 
+@pytest.mark.parametrize("case", HANGS_ON)
+def test_an_armature_is_refused_where_its_place_depends_on_what_is_missing(case: str, tmp_path: Any):
+    library, shot = tmp_path / "props.blend", str(tmp_path / "shot.blend")
+    bpy.data.libraries.write(str(library), {builders.empty("prop", AWAY)})
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    HANGS_ON[case][0](following(builders.empty("goal", AWAY)), *builders.link_objects(library, "prop"))
+    bpy.ops.wm.save_as_mainfile(filepath=shot)
+    library.rename(tmp_path / "away.blend")
+    bpy.ops.wm.open_mainfile(filepath=shot)
+    for use in (posing.solve_pose, posing.bake, posing.measure, posing.snap_targets):
+        with pytest.raises(IKError) as caught:
+            use(bpy.data.objects["humanoid"])
+        assert "armature 'humanoid' depends on what is missing from" in str(caught.value)
+        assert f"({HANGS_ON[case][1]}). Relink it" in str(caught.value)
+    (tmp_path / "away.blend").rename(library)
+    bpy.data.libraries[0].reload()
+    assert posing.solve_pose(bpy.data.objects["humanoid"]).effectors
+
+
+def test_bones_may_be_constrained_to_what_is_missing(tmp_path: Any):
+    """The place of the armature is right; the report says which bones constraints decide."""
+    library, shot = tmp_path / "props.blend", str(tmp_path / "shot.blend")
+    bpy.data.libraries.write(str(library), {builders.empty("prop", AWAY)})
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    armature = following(builders.empty("goal", AWAY))
+    constraint: Any = armature.pose.bones["foot.R"].constraints.new('COPY_ROTATION')
+    [constraint.target] = builders.link_objects(library, "prop")
+    bpy.ops.wm.save_as_mainfile(filepath=shot)
+    library.rename(tmp_path / "away.blend")
+    bpy.ops.wm.open_mainfile(filepath=shot)
+    assert posing.solve_pose(bpy.data.objects["humanoid"]).effectors
+
+
 # Orientations
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a target depends on: no pose reaches one that depends on the armature, or on what is missing."""
+"""What places of targets and armatures depend on.
+
+No pose reaches a target that depends on the armature; what depends on something missing is elsewhere.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -53,13 +56,21 @@ def check_independence(label: str, target: Object, armature_object: Object) -> N
             target=target.name,
             names=Joined(", ", links),
         )
-    if found := _search(_Use("", target), lambda use: _missing(use) is not None):
+    _check_links(Message("effector {effector!r}: its target", effector=label), _Use("", target))
+
+
+def check_place(armature_object: Object) -> None:
+    """Refuse an armature object whose place depends on what is missing from its library (IKError)."""
+    _check_links(Message("armature"), _Use("", armature_object, posed=False))
+
+
+def _check_links(role: str, use: _Use) -> None:
+    if found := _search(use, lambda further: _missing(further) is not None):
         links, lost = found
         raise IKError(
-            "effector {label!r}: its target {target!r} depends on what is missing from {where} ({names}). "
-            "Relink it",
-            label=label,
-            target=target.name,
+            "{role} {obj!r} depends on what is missing from {where} ({names}). Relink it",
+            role=role,
+            obj=use.used.name,
             where=library_of(_missing(lost)),
             names=Joined(", ", links),
         )

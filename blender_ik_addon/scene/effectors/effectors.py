@@ -19,7 +19,7 @@ from bpy.types import Depsgraph, Object
 from ...core import IKError
 from ...core.arrays import BoolArray, FloatArray
 from ...core.messages import Message
-from ..animation.dependence import check_independence
+from ..animation.dependence import check_independence, check_place
 from ..animation.fcurves import (
     PLACED_BY,
     driven_channels,
@@ -367,7 +367,7 @@ def checked_target(label: str, entry: Following) -> Object:
 
 
 def check_evaluated(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> None:
-    """Refuse an armature or targets that the depsgraph does not keep up to date.
+    """Refuse an armature or targets that the depsgraph does not keep up to date, or a place that is lost.
 
     `is_evaluated` does not help: a target that is not shown is still in the depsgraph, because the effector
     points to it, with the values of when it was last shown. The check reads the whole depsgraph (1 ms for
@@ -380,7 +380,7 @@ def check_evaluated(armature_object: Object, effectors: Sequence[Effector], deps
         for followed in _followed(effector, entries[effector.index])
     ]
     present = {block.original for block in depsgraph.ids}
-    for role, obj in [("armature", armature_object), *targets]:
+    for role, obj in [(Message("armature"), armature_object), *targets]:
         if obj is not None and obj not in present:
             raise IKError(
                 "{role} {obj!r} is not evaluated in this view layer: it was deleted from the scene, is "
@@ -388,6 +388,7 @@ def check_evaluated(armature_object: Object, effectors: Sequence[Effector], deps
                 role=role,
                 obj=obj.name,
             )
+    check_place(armature_object)
 
 
 def check_present(armature_object: Object) -> None:
