@@ -12,6 +12,7 @@ from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
 
 from . import builders
+from .measured import miss
 
 
 def linked_without_poise(folder: Path) -> Any:
@@ -234,3 +235,40 @@ def test_bones_that_are_missing_from_the_library_are_said_to_be_and_nothing_is_l
     override = saved_and_loaded(shot)
     assert contents(override) == wanted
     assert posing.solve_pose(override).reached
+
+
+@pytest.mark.parametrize("case", ["a library is reloaded", "a file is opened", "bones are posed by hand"])
+def test_live_solves_again_where_keys_are_replayed_and_follows_bones_that_are_posed(
+    case: str, tmp_path: Path
+):
+    """A target that was moved stays where it is: keys that play again are no posing by hand."""
+    armature = linked_without_poise(tmp_path)
+    posing.add_effector(armature, "hand.L", kind='POSITION')
+    bone = armature.pose.bones["upper_arm.L"]
+    bone.rotation_mode = 'XYZ'
+    for frame, angle in ((1, 0.0), (20, 0.8)):
+        bone.rotation_euler.x = angle
+        bone.keyframe_insert("rotation_euler", frame=frame)
+    bpy.context.scene.frame_set(10)
+    posing.switch_live(armature, True)
+    target = armature.poise.effectors[0].target
+    target.location.x -= 0.15
+    target.location.z += 0.1
+    bpy.context.view_layer.update()
+    place = target.location.copy()
+    assert miss(armature) < 5e-4
+    if case == "a library is reloaded":
+        bpy.data.libraries[0].reload()
+    elif case == "a file is opened":
+        armature = saved_and_loaded(tmp_path / "shot.blend")
+    else:
+        builders.link_objects(tmp_path / "library.blend", "Linked")  # and no key plays again
+        bpy.context.view_layer.update()
+        armature.pose.bones["upper_arm.L"].rotation_euler.x -= 0.5
+    bpy.context.view_layer.update()
+    armature = next(obj for obj in bpy.data.objects if obj.override_library and obj.type == 'ARMATURE')
+    posing.follow(armature)  # what a timer does where there is a window
+    bpy.context.view_layer.update()
+    assert armature.poise.live and miss(armature) < 5e-4
+    moved = (armature.poise.effectors[0].target.location - place).length
+    assert (moved > 0.05) == (case == "bones are posed by hand")

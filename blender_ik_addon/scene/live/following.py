@@ -136,7 +136,7 @@ def follow(
             event = update.event()
             report = update.act(TABLE[event][update.body.state])
             if report is not None:
-                update.body.changed = event is Event.CHANGED and trigger is not Trigger.FRAME
+                update.body.changed = event is Event.CHANGED and update.trigger is not Trigger.FRAME
         update.end()
         return report
 
@@ -219,8 +219,7 @@ class _Update:
         self, armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, look_closely: bool
     ) -> None:
         """Read digests; where these say that anything may have changed, the armature too."""
-        self.armature_object, self.depsgraph, self.trigger = armature_object, depsgraph, trigger
-        self.tool = trigger in TOOLS
+        self.armature_object, self.depsgraph = armature_object, depsgraph
         effectors, channels = read_effectors(armature_object), raw_channels(armature_object)
         self.aims = aims = digest_of_aims(armature_object, effectors, depsgraph)
         """What is to be solved for."""
@@ -238,6 +237,10 @@ class _Update:
         same_bones = len(pose_note.sums) == len(self.sums)
         self.by_hand = named_bones(armature_object, pose_note.differs(self.sums) & same_bones)
         """Those of them that Poise has not moved; none where other bones were noted."""
+        if self.by_hand and armature_object.session_uid in LIVE.replayed:
+            trigger, self.by_hand = Trigger.FRAME, frozenset[str]()
+        LIVE.replayed.discard(armature_object.session_uid)
+        self.trigger, self.tool = trigger, trigger in TOOLS
         self.matched = False
         """Whether targets were brought to bones in this update."""
         self.reposed = reposed = unseen or bool(moved)

@@ -108,7 +108,14 @@ def _after_load(*_: object) -> None:
     """Update bodies that were saved on their way, or whose targets were moved where live mode was not."""
     LIVE.forget()
     LIVE.places.clear()
+    _after_import()
     _poll_soon()
+
+
+@persistent
+def _after_import(*_: object) -> None:
+    """Note that keys may play again in the next update; nothing tells whose a library brings along."""
+    LIVE.replayed.update(body.session_uid for body in live_armatures(bpy.data.objects))
 
 
 def poll() -> float | None:
@@ -333,6 +340,7 @@ _add, _remove = handlers_factory(
     ("undo_post", _after_undo),
     ("redo_post", _after_undo),
     ("load_post", _after_load),
+    ("blend_import_post", _after_import),
 )
 
 

@@ -226,12 +226,17 @@ class LiveMode:
     """Where targets that follow were before an undo or redo under way: the matrix of their own channels,
     (16,), by the session uids of armature object and target."""
 
+    replayed: set[int] = field(default_factory=set)
+    """Session uids of armature objects whose keys Blender plays again, though the frame is no other: after a
+    file was opened or a library reloaded. What bones have then nobody has posed by hand."""
+
     names: dict[int, tuple[str, ...]] = field(default_factory=dict)
     """Names of bones when they were followed last, by the session uid of the armature object."""
 
     def forget(self) -> None:
         """Drop what was prepared: in another state of the file nothing need be what it was."""
         self.bodies.clear()
+        self.replayed.clear()
         self.names = {}
         self.field_is_held = False
 
