@@ -170,7 +170,6 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     plan, options = rig.plan(frames), rig.solver_options(armature_object, frames.largest_scale)
     solution, iterations = solve(plan.problem, frames.pose[0], options), 0
     passes, within = Passes(rig, frames, slice(0, 1)), rig.tolerances(armature_object)
-    notes = (*rig.notes, *rig.notes_on_limits(frames), *rig.notes_on_shear(armature_object, depsgraph))
     with undone_on_error() as undo:
         undo.callback(PoseSnapshot.take(armature_object).restore, armature_object)
         while True:
@@ -190,6 +189,8 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
             job = SequenceJob(plan.problem, passes.frames.pose, options, near=passes.near)
             deque(job.run(), maxlen=0)
             solution = job.solution().frame(0)
+    clamped = rig.notes_on_limits(frames, solution.pose.channels[None])
+    notes = (*rig.notes, *clamped, *rig.notes_on_shear(armature_object, depsgraph))
     reasons = solver_reasons(armature_object, rig, frames, plan, [error.why for error in solution.errors])
     reasons = [why or moved for why, moved in zip(reasons, passes.reasons(0, within), strict=True)]
     errors = effector_errors(armature_object, rig, measured, reasons)

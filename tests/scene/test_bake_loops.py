@@ -164,8 +164,28 @@ def test_ends_that_are_far_apart_are_told_with_amounts() -> None:
     (note,) = [own for own in report.notes if own.startswith("from frame 25 back to 1 targets jump by")]
     assert f"{apart:.0f} mm (bone.003)" in note
     assert not report.reached and report.worst_frames == (LAST,)
-    assert report.reasons == (f"the loop closes with the targets of frame {FIRST}",)
+    assert report.reasons == (f"the loop closes with the targets and settings of frame {FIRST}",)
     assert drift(arm)[0] < 0.01
+
+
+def test_settings_that_differ_at_the_ends_are_told() -> None:
+    """A flip at the end has its reason in them."""
+    arm = circling()
+    posing.add_effector(arm, "bone.001", kind='DISTANCE')
+    tip, middle = arm.poise.effectors
+    middle.influence = 0.1
+    for frame, influence, distance in ((FIRST, 1.0, 0.5), (LAST, 0.25, 0.2)):
+        tip.influence, middle.distance = influence, distance
+        tip.keyframe_insert("influence", frame=frame)
+        middle.keyframe_insert("distance", frame=frame)
+    notes = [own for own in posing.bake(arm, 'SCENE', loop=True).notes if "settings of effectors" in own]
+    assert notes == [
+        "from frame 25 back to 1 settings of effectors jump: Influence of bone.003 from 0.25 to 1, Distance "
+        "of bone.001 from 200 mm to 500 mm. The loop closes with those of frame 1"
+    ]
+    arm.animation_data_clear()
+    report = posing.bake(arm, 'SCENE', loop=True)
+    assert not any("settings of effectors" in own for own in report.notes)
 
 
 def test_a_loop_whose_targets_end_a_little_elsewhere_is_the_same_loop() -> None:

@@ -128,6 +128,24 @@ def test_a_pose_outside_its_limits_is_reported_and_brought_inside():
     assert not any("outside" in note for note in posing.solve_pose(armature).notes)
 
 
+def test_bones_that_nothing_moves_are_not_said_to_be_brought_inside():
+    """An influence of 0 leaves a pose as it is, beyond its limits as well."""
+    armature: Any = limited_chain("XYZ")
+    posing.add_effector(armature, "bone.003", kind='POSITION')
+    posing.add_effector(armature, "bone.000", kind='ORIENTATION')
+    entry: Any = armature.poise.effectors[0]
+    bone = armature.pose.bones["bone.001"]
+    bone.rotation_euler.x = radians(50.0)
+    for frame, influence in ((1, 0.0), (9, 0.0), (10, 1.0)):
+        entry.influence = influence
+        entry.keyframe_insert("influence", frame=frame)
+    bpy.context.scene.frame_set(3)
+    for report in (posing.solve_pose(armature), posing.bake(armature, range(1, 6))):
+        assert not any("clamped" in note for note in report.notes), report.notes
+        assert bone.rotation_euler.x == pytest.approx(radians(50.0))
+    assert not posing.bake(armature, range(1, 6)).limits_met
+
+
 @pytest.mark.parametrize("influence", [0.1, 0.5])
 def test_limits_hold_at_any_influence(influence: float):
     """What joints prefer is led from the pose before, which may be outside of its limits."""

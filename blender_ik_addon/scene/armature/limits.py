@@ -328,13 +328,10 @@ def remove_limits(armature_object: Object, bones: Iterable[str] | None = None) -
     )
 
 
-def broken_limits(
-    names: Sequence[str], lower: FloatArray, upper: FloatArray, angles: FloatArray
-) -> tuple[str, ...]:
-    """Say which limits (n, 3) poses (..., n, 3) [rad] break and by how much, worst first; or nothing."""
-    beyond = np.maximum(lower - angles, angles - upper)
-    beyond = beyond.max(axis=tuple(range(beyond.ndim - 2)))  # (n, 3)
-    rows = [row for row in np.argsort(-beyond.max(1)).tolist() if beyond[row].max() > REPORTED]
+def clamped(names: Sequence[str], amounts: FloatArray) -> tuple[str, ...]:
+    """Say by how much (F, n, 3) [rad] bones were turned to their limits, worst first; or nothing."""
+    beyond = amounts.max(axis=0)
+    rows = [row for row in np.argsort(-beyond.max(axis=1)).tolist() if beyond[row].max() > REPORTED]
     if not rows:
         return ()
     parts = [

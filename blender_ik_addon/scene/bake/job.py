@@ -12,7 +12,7 @@ import bpy
 import numpy as np
 from bpy.types import Object
 
-from ...core import IKError, Pose, SequenceSolution, SolverOptions, Status
+from ...core import IKError, SequenceSolution, SolverOptions, Status
 from ...core.arrays import BoolArray, FloatArray, IntArray, frozen
 from ...core.engine.pops import Pop
 from ...core.messages import Joined, Message, listed
@@ -26,6 +26,7 @@ from ..animation.fcurves import (
     key_frames,
     own_curves,
 )
+from ..armature.limits import REPORTED
 from ..armature.poses import channel_values, note_posed, rotation_values
 from ..armature.restoring import (
     ActionSnapshot,
@@ -427,8 +428,8 @@ class BakeJob(Job[BakeReport]):
             notes: What else is to be said of these.
         """
         armature_object, rig, solved, played = self._object(), self._rig, self._solved, self._played
-        clamped = rig.notes_on_limits(read)
-        after = replace(read, pose=Pose(solved.channels[solved.own], read.pose.scale))
+        channels = solved.channels[solved.own]
+        clamped = rig.notes_on_limits(read, channels)
         settings = settings_of(armature_object)
         deviation = (0.0, 0.0)
         if self._fewest is not None:  # a deviation that was asked for is no miss
@@ -483,7 +484,7 @@ class BakeJob(Job[BakeReport]):
             keys=self._result.keys,
             keys_replaced=self._result.keys_replaced,
             clamped=clamped,
-            limits_met=not rig.notes_on_limits(after),
+            limits_met=bool((rig.beyond_limits(read, channels)[1] <= REPORTED).all()),
             deviation=deviation,
             smoothing=traded,
             kinds=tuple(effector.kind for effector in rig.effectors),

@@ -30,7 +30,7 @@ from .replaced_keys import solved_joints
 FEWEST_FRAMES: Final = 3
 """Frames of a loop at least, its end among them."""
 
-CLOSES: Final = Message("the loop closes with the targets of frame {first:g}")
+CLOSES: Final = Message("the loop closes with the targets and settings of frame {first:g}")
 """Why a target is missed in the last frame."""
 
 SHARED: Final = 0.5
@@ -160,6 +160,16 @@ class Loop:
                     amounts=both(texts),
                 )
             )
+        if changes := _changes(rig, frames):
+            notes.append(
+                Message(
+                    "from frame {last:g} back to {first:g} settings of effectors jump: {changes}. The loop "
+                    "closes with those of frame {first:g}",
+                    last=numbers[-1],
+                    first=numbers[0],
+                    changes=in_a_row(changes),
+                )
+            )
         shares = (times - times[0]) / (times[-1] - times[0])
         return cls(shares, base, travel, tops, _reach(frames, tops, base[0]) @ travel, tuple(notes))
 
@@ -214,6 +224,29 @@ def repeating(keys: Iterable[ChannelKeys]) -> list[ChannelKeys]:
         )
         offset = goes_on and abs(way) > SAME_VALUE
         found.append(replace(own, repeat='REPEAT_OFFSET' if offset else 'REPEAT'))
+    return found
+
+
+def _changes(rig: Rig, frames: FrameData) -> list[str]:
+    """Say from what to what animated settings of effectors go on from the last frame to the first."""
+    found = list[str]()
+    for row, effector in enumerate(rig.effectors):
+        for name, values, text in (
+            ("influence", frames.influences, "{:.3g}".format),
+            (effector.goal.length_property, frames.lengths, length_text),
+        ):
+            first, last = values[[0, -1], row].tolist()
+            if name and abs(last - first) > SAME_VALUE * max(abs(first), abs(last)):
+                setting = Message(name.title())
+                found.append(
+                    Message(
+                        "{setting} of {effector} from {before} to {after}",
+                        setting=setting,
+                        effector=effector.name,
+                        before=text(last),
+                        after=text(first),
+                    )
+                )
     return found
 
 

@@ -18,7 +18,7 @@ from ...core.character.roles.names import read_name
 from ...core.messages import Joined, Message, counted, either, listed
 from ...core.problem.options import USED_BY
 from ..armature.armature import Armature, check_armature, read_armature, world_from_armature
-from ..armature.limits import broken_limits
+from ..armature.limits import clamped
 from ..armature.poses import RawPose, evaluated_matrices, poses_of, recorded_channels, sheared_bones
 from ..armature.rotation_modes import RotationLocks
 from ..armature.switches import Carried, carried_by, notes_on_switches, switch_hint
@@ -204,18 +204,29 @@ class Rig:
             else ()
         )
 
-    def notes_on_limits(self, frames: FrameData) -> tuple[str, ...]:
-        """Say which limits the poses break from which a solve starts; it begins by bringing them inside."""
-        if frames.recorded is not None:
-            return ()  # they do not change what is recorded
+    def notes_on_limits(self, frames: FrameData, solved: FloatArray) -> tuple[str, ...]:
+        """Say which poses from which a solve starts it has brought inside their limits, or nearer.
+
+        Args:
+            solved: Channels as solved, (F, n, 6).
+        """
+        names, before = self.beyond_limits(frames, frames.pose.channels)
+        return clamped(names, before - self.beyond_limits(frames, solved)[1])
+
+    def beyond_limits(self, frames: FrameData, channels: FloatArray) -> tuple[list[str], FloatArray]:
+        """Bones of the chains, and by how much channels (F, n, 6) are beyond their limits, (F, k, 3) [rad].
+
+        Limits do not change what is recorded.
+        """
         skeleton = self.armature.skeleton
         joints = [j for name in self.chains if skeleton.free[j := skeleton.index(name), 3:].any()]
         lower, upper = (
             np.where(skeleton.free[joints, 3:], limit[joints, 3:], none)
             for limit, none in ((skeleton.lower, -np.inf), (skeleton.upper, np.inf))
         )
-        names = [skeleton.names[joint] for joint in joints]
-        return broken_limits(names, lower, upper, frames.pose.rotation[:, joints])
+        angles = channels[:, joints, 3:]
+        beyond = np.maximum(np.maximum(lower - angles, angles - upper), 0.0)
+        return [skeleton.names[joint] for joint in joints], beyond * (frames.recorded is None)
 
     def shown(self, armature_object: Object, depsgraph: Depsgraph) -> FloatArray:
         """Return armature_from_joint of all joints as Blender shows them, (n, 4, 4) [m]."""
