@@ -569,7 +569,8 @@ class BakeJob(Job[BakeReport]):
             self._object(), self._rig, keys, pose, self.solved, deviation, scale, self._to
         )
         assert self._fewest is not None
-        done = 0.0
+        done = 0.1
+        yield from _within(reduction.measure(self._object(), self._rig), 0.0, done)
         for number in range(TRIES):
             steps = reduction.reduce(self._fewest)
             fewest = yield from _within(steps, done, 0.25)

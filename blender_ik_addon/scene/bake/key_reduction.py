@@ -15,7 +15,7 @@ from bpy.types import Object
 
 from ...core.amounts import angle_text
 from ...core.arrays import BoolArray, FloatArray
-from ...core.keys import BezierCurve, JointCurves, Reduction, halves, reduce_keys
+from ...core.keys import BezierCurve, JointCurves, halves, reduce_keys
 from ...core.messages import Message, both
 from ...core.model.rotation import rotation_angle
 from ...core.model.skeleton import Pose
@@ -108,7 +108,8 @@ class KeyReduction:
         self._joints = np.array([joint for joint, _ in ends], dtype=np.int64)
         self._points = np.array([(0.0, length, 0.0) for _, length in ends]).reshape(-1, 3)
         self._aim = np.array(deviation)
-        self._reduction: Reduction | None = None
+        self._dense: tuple[FloatArray, FloatArray] | None = None
+        """Where Blender shows ends of bones with a key in each frame, (2 F - 1, k, 3) [m], and their axes."""
 
     def _read(self, armature_object: Object) -> Mapping[Channel, BezierCurve]:
         """The curves with a key in each frame, by channel."""
@@ -158,25 +159,32 @@ class KeyReduction:
             angle=angle,
             required=required,
         )
-        self._reduction = found
         return tuple(
             replace(self._keys[channel], curve=curve)
             for channel, curve in zip(self._order, found.curves, strict=True)
         )
 
     def measure(self, armature_object: Object, rig: Rig) -> Generator[float, None, Deviation]:
-        """Play frames and the middles between them; gives the part done and returns the deviations."""
-        assert self._reduction is not None
+        """Play frames and the middles between them; gives the part done and returns the deviations.
+
+        They are those from what was played the first time, with a key in each frame: bones that get no keys
+        may move between frames as no key tells.
+        """
         scene, depsgraph, grid = bpy.context.scene, bpy.context.view_layer.depsgraph, halves(self._frames)
-        distances, angles = np.zeros((2, len(grid), len(self._joints)))
+        places, axes = (
+            np.zeros((len(grid), len(self._joints), 3)),
+            np.zeros((len(grid), len(self._joints), 3, 3)),
+        )
         for row, time in enumerate(grid.tolist()):
             go_to_frame(scene, time)
             shown = rig.shown(armature_object, depsgraph)[self._joints]
-            places = (shown[:, :3, :3] @ self._points[..., None])[..., 0] + shown[:, :3, 3]
-            distances[row] = np.linalg.norm(places - self._reduction.places[row], axis=-1) * self._scale
-            axes = shown[:, :3, :3] / np.linalg.norm(shown[:, :3, :3], axis=-2, keepdims=True)
-            angles[row] = rotation_angle(np.swapaxes(self._reduction.axes[row], -1, -2) @ axes)
+            places[row] = (shown[:, :3, :3] @ self._points[..., None])[..., 0] + shown[:, :3, 3]
+            axes[row] = shown[:, :3, :3] / np.linalg.norm(shown[:, :3, :3], axis=-2, keepdims=True)
             yield (row + 1) / len(grid)
+        if self._dense is None:
+            self._dense = places, axes
+        distances = self._scale * np.linalg.norm(places - self._dense[0], axis=-1)
+        angles = rotation_angle(np.swapaxes(self._dense[1], -1, -2) @ axes)
         return Deviation(distances.max(axis=1, initial=0.0), angles.max(axis=1, initial=0.0))
 
     def exceeds(self, deviation: Deviation) -> bool:
