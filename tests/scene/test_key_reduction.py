@@ -172,10 +172,14 @@ def test_what_the_fewest_keys_deviate_by_is_no_miss_in_the_list_and_the_view(arm
     report = posing.bake(arm, 'SCENE', fewest=True, deviation=0.02)
     assert report.reached and entry.error_position > 2.0 * arm.poise.tolerance_position
     assert [missed for _, missed in panels.errors_of(arm.poise, entry)] == [False]
+    measured = posing.measure(arm, 'SCENE')
+    assert measured.reached and measured.deviation == pytest.approx(report.deviation)
+    np.testing.assert_allclose(measured.position_errors, report.position_errors, atol=1e-6)
     bpy.context.scene.frame_set(int(report.worst_frames[0]))
     depsgraph = bpy.context.evaluated_depsgraph_get()
     assert not any(text.role == 'MISS' for text in marks_of(arm, depsgraph, wanted).texts)
     posing.bake(arm, 'SCENE')
+    assert posing.measure(arm, 'SCENE').deviation == (0.0, 0.0)
     entry.target.location.z += 0.01  # nobody has asked for a deviation any more
     bpy.context.view_layer.update()
     assert any(text.role == 'MISS' for text in marks_of(arm, depsgraph, wanted).texts)

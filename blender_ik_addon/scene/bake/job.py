@@ -616,7 +616,8 @@ def measure(
     """Play frames and measure how far each effector is from its target, as Blender shows them.
 
     Where the influence of an effector is below 1, its goal depends on the pose that was there before the
-    solve, which nobody knows any more: it is not measured there, and a note says so.
+    solve, which nobody knows any more: it is not measured there, and a note says so. After a bake with the
+    fewest keys what they may deviate by is no miss, as in its own report.
 
     Args:
         frames: Increasing whole frames, or a range as of a bake; by default that in the settings.
@@ -632,8 +633,9 @@ def measure(
     depsgraph = bpy.context.evaluated_depsgraph_get()
     rig = Rig.read(armature_object, depsgraph)
     rig = replace(rig, effectors=held_by_keys(armature_object, rig.effectors, depsgraph))
-    numbers = frames_of(armature_object, frames)
-    within = rig.tolerances(armature_object)
+    numbers, settings = frames_of(armature_object, frames), settings_of(armature_object)
+    deviation = settings.last_deviation, settings.last_deviation_angle
+    within = rig.tolerances(armature_object).wider(*deviation)
     parts, influences = list[Measured](), list[FloatArray]()
     with ExitStack() as undo:
         undo.enter_context(held(armature_object))  # live mode would pose what is measured
@@ -661,6 +663,7 @@ def measure(
         rotation_errors=frozen(angles),
         tolerances=within,
         statuses=tuple(statuses),
+        deviation=deviation,
         iterations=np.zeros(len(numbers), dtype=np.int64),
         reasons=("",) * len(names),
         notes=(Message("not measured where its influence is below 1: {blended}", blended=listed(blended)),)
