@@ -536,6 +536,59 @@ def test_an_influence_begins_where_the_animation_or_the_user_has_put_bones(armat
     assert tip.rotation_quaternion[3] == pytest.approx(0.43, abs=1e-3)
 
 
+def grasping() -> Any:
+    """A live human whose hand is led to a raised target at frame 10, and has no influence at 1 and 20."""
+    builders.basic_human_metarig()
+    human: Any = bpy.context.view_layer.objects.active
+    posing.setup_character(human)
+    posing.switch_live(human, True)
+    entries = human.poise.effectors
+    move_target(entries["hand.R"].target, x=-0.1, y=-0.2, z=0.3)
+    for frame, influence in ((1, 0.0), (10, 1.0), (20, 0.0)):
+        entries["hand.R"].influence = influence
+        entries["hand.R"].keyframe_insert("influence", frame=frame)
+    bpy.context.scene.frame_end = 20
+    return human
+
+
+def move_target(empty: Any, **way: float) -> None:
+    for axis, amount in way.items():
+        setattr(empty.location, axis, getattr(empty.location, axis) + amount)
+    update()
+
+
+def shown(human: Any, frame: int) -> Any:
+    bpy.context.scene.frame_set(frame)
+    return np.array([bone.matrix.translation for bone in evaluated(human).pose.bones])
+
+
+def test_a_frame_without_influence_is_the_same_whatever_frame_was_shown_before():
+    """The arm stayed where the last frame that was shown had left it: up to 36 cm from where it belongs."""
+    human = grasping()
+    scrubbed = {frame: shown(human, frame) for frame in range(1, 21)}
+    for before in (10, 15, 2):
+        for frame in (20, 1):
+            shown(human, before)
+            np.testing.assert_allclose(shown(human, frame), scrubbed[frame], atol=HALF_MILLIMETRE)
+    assert np.abs(scrubbed[20] - scrubbed[19]).max() < 0.05
+    hand = list(human.pose.bones.keys()).index("hand.R")
+    assert np.linalg.norm(scrubbed[20][hand] - scrubbed[10][hand]) > 0.2
+
+
+@pytest.mark.parametrize("pressed_at", [10, 20])
+def test_with_live_on_influences_begin_in_a_bake_where_they_begin_in_live(pressed_at: int):
+    """They began where Live had left the arm in the frame that was shown: it never came down."""
+    human = grasping()
+    scrubbed = {frame: shown(human, frame) for frame in range(1, 21)}
+    shown(human, pressed_at)
+    assert posing.bake(human, range(1, 21)).reached
+    posing.switch_live(human, False)
+    hand = list(human.pose.bones.keys()).index("hand.R")
+    for frame in range(1, 21):
+        away = np.linalg.norm(shown(human, frame)[hand] - scrubbed[frame][hand])
+        assert away < (0.02 if frame in (1, 20) else 0.002), frame  # nothing asks for the hand there
+
+
 def test_undo_brings_back_where_influences_begin(armature: Any):
     name = armature.name
     amount(armature, 0.5)

@@ -43,7 +43,7 @@ from ..kinds.kinds import Effector
 from ..live.driven_bones import Passes
 from ..live.following import held
 from ..properties.settings import settings_of
-from ..rig.noted import held_by_keys
+from ..rig.noted import Origin, held_by_keys, moved_since_live
 from ..rig.reports import (
     BETWEEN,
     COMBINED,
@@ -407,14 +407,20 @@ class BakeJob(Job[BakeReport]):
     def _read(self, numbers: Sequence[float]) -> Generator[float, None, FrameData]:
         """Show frames and read them; gives the part done and returns them."""
         rig, parts = self._rig, list[FrameData]()
+        moved = list[frozenset[str] | None]()
         for row, _raw, raws in _shown(rig, self._object, numbers):
             if numbers[row] == self.solved[0] and not self._to.strip:
                 self._present = rotation_values(self._object(), rig.armature)
+            moved.append(moved_since_live(self._object()))
             if raws:
                 parts.append(rig.frames_of(raws))
             yield (row + 1) / len(numbers)
         check_evaluated(self._object(), rig.effectors, bpy.context.view_layer.depsgraph)
-        return FrameData.joined(parts).as_recorded()
+        frames = FrameData.joined(parts)
+        origin, by_others = Origin.of(self._object(), rig.armature), [own for own in moved if own is not None]
+        if origin is None or len(by_others) < len(frames) or frames.recorded is not None:
+            return frames.as_recorded()
+        return rig.let_go(rig.from_origin(frames, origin, by_others))  # not where Live has left bones
 
     def _reported(
         self, keyed: IntArray, numbers: Sequence[float], read: FrameData, notes: Sequence[str]

@@ -184,7 +184,8 @@ class Loop:
         there = replace(
             frames, world_from_armature=frames.world_from_armature @ moving, recorded=recorded, origin=None
         )
-        return replace(there, origin=self.closed_pose(frames.pose)).start
+        closed = replace(there, origin=self.closed_pose(frames.pose)).start
+        return closed if frames.origin is None else replace(closed, origin=self.closed_pose(frames.origin))
 
     def closed_pose(self, pose: Pose) -> Pose:
         """Poses of all frames, (F, n), whose bones that carry the travel come back."""

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from ...core import Pose, Skeleton, forward_kinematics
-from ...core.arrays import FloatArray, dots, lengths, times
+from ...core.arrays import BoolArray, FloatArray, dots, lengths, times
 from ...core.model.rotation import matrix_from_rotvec, rotvec_from_matrix
 
 NO_SCALE: Final = 1e-12
@@ -21,6 +21,9 @@ NO_SCALE: Final = 1e-12
 
 NOWHERE: Final = 1e-9
 """Length [m] at and below which a vector has no direction."""
+
+SAME_CHANNEL: Final = 1e-5
+"""Difference [m, rad] up to which a channel has the value that was noted of it, in single precision."""
 
 PARALLEL: Final = 1e-9
 """Sine [1] of the angle between two directions up to which nothing is across them."""
@@ -105,6 +108,17 @@ class FrameData:
         matrices = forward_kinematics(self.skeleton, self.origin).matrices
         joints = self.world_from_armature[:, None] @ matrices
         return replace(self, pose=self.origin, world_from_joint=joints, origin=None)
+
+    def begun(self, joints: BoolArray) -> "FrameData":
+        """The same with free channels of some joints (F, n), and bones, where influences below 1 begin."""
+        if self.origin is None:
+            return self
+        way = self.origin.channels - self.pose.channels
+        way[~(joints[..., None] & self.skeleton.free) | (np.abs(way) <= SAME_CHANNEL)] = 0.0
+        if not way.any():
+            return self
+        pose = self.pose.with_channels(self.pose.channels + way)
+        return replace(replace(self, origin=pose).start, origin=self.origin)
 
     @cached_property
     def scale(self) -> FloatArray:

@@ -140,7 +140,9 @@ def make_plan(
     every = (len(frames), *usual.shape)
     preferred = np.full(every, np.nan) if recorded is None else recorded.copy()
     others = [(goal, joints) for goal, joints in chains if goal not in stays]
-    share, without = (_shares(some, *every[:2]) for some in (chains, others))
+    share, without = (
+        _shares([(goal.part, joints) for goal, joints in some], *every[:2]) for some in (chains, others)
+    )
     if prefers:
         preferred = _begun(frames, np.minimum(share, without), preferred, usual)
     alone = sorted(reached.difference(*(joints for _, joints in others)))
@@ -173,14 +175,30 @@ def _tasks(goal: Goal) -> tuple[Task, ...]:
     return tasks if takes_part.all() else tuple(task.only_in(takes_part) for task in tasks)
 
 
-def _shares(chains: Sequence[tuple[Goal, list[int]]], frames: int, joints: int) -> FloatArray:
-    """Largest influence of the effectors that move each joint, (F, n) [1]; 1 for those that none moves."""
+def _shares(chains: Sequence[tuple[FloatArray, list[int]]], frames: int, joints: int) -> FloatArray:
+    """Largest influence of the effectors that move each joint, (F, n) [1]; 1 for those that none moves.
+
+    Of each effector its influences (F, 1) are given, and the joints that it moves.
+    """
     shares = np.ones((frames, joints))
     for _, chain in chains:
         shares[:, chain] = 0.0
-    for goal, chain in chains:
-        shares[:, chain] = np.maximum(shares[:, chain], goal.part)
+    for part, chain in chains:
+        shares[:, chain] = np.maximum(shares[:, chain], part)
     return shares
+
+
+def let_go(effectors: Sequence[Effector], frames: FrameData) -> FrameData:
+    """The same with joints where influences begin, in frames in which all that move them have none.
+
+    So they are there at an influence of 0 as at next to nothing, whatever frame was solved before.
+    """
+    chains = [
+        (frames.influences[:, number, None], effector.chain(frames.skeleton))
+        for number, effector in enumerate(effectors)
+        if effector.weight > 0.0
+    ]
+    return frames.begun(_shares(chains, *frames.pose.channels.shape[:2]) == 0.0)
 
 
 def _begun(frames: FrameData, share: FloatArray, preferred: FloatArray, usual: FloatArray) -> FloatArray:

@@ -473,7 +473,9 @@ class _Update:
     def _solve(self, action: Action) -> tuple[Report, Followed]:
         """Solve, or take a step of the way, and write the pose."""
         armature_object, body, rig = self.armature_object, self.body, self.rig
-        frames = self._frames()
+        found_at = self._frames()
+        frames = rig.let_go(found_at)
+        let_go = np.flatnonzero((frames.pose.channels != found_at.pose.channels).any((0, 2)))
         plan, options = rig.plan(frames), rig.solver_options(armature_object, frames.largest_scale)
         astray = rig.is_astray(armature_object, self.depsgraph)
         measured = rig.measure(armature_object, self.depsgraph, frames) if astray else None
@@ -490,7 +492,12 @@ class _Update:
             found = tracked.step(home=body.home.channels)
         else:
             found = tracked.step(settles=action is Action.SETTLE)
-        write_pose(armature_object, rig.armature, found.pose, tracked.joints)
+        if len(let_go):
+            channels = found.pose.channels.copy()
+            channels[let_go] = frames.pose.channels[0, let_go]
+            found = replace(found, pose=found.pose.with_channels(channels))
+        joints = sorted({*tracked.joints, *let_go.tolist()})
+        write_pose(armature_object, rig.armature, found.pose, joints)
         self._left()
         body.tracked = replace(tracked, sums=self.sums)
         report = solved_report(

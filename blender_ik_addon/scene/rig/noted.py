@@ -20,7 +20,7 @@ belong to the pose.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -34,7 +34,7 @@ from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_
 from ..animation.fcurves import is_moved, present_time, rotation_channel, within
 from ..animation.own_keys import keys_that_place
 from ..armature.armature import Armature, world_from_armature
-from ..armature.poses import PROPERTIES, PoseNote, RawChannels, pose_sums, raw_channels
+from ..armature.poses import PROPERTIES, PoseNote, RawChannels, named_bones, pose_sums, raw_channels
 from ..effectors.effectors import (
     anchors_now,
     is_led,
@@ -141,14 +141,14 @@ class Origin:
         transforms = np.frombuffer(data, dtype="<f4", offset=_HEADER).astype(np.float64)
         return cls(transforms.reshape(-1, _WIDTH))
 
-    def pose(self, armature: Armature, present: Pose) -> Pose:
+    def pose(self, armature: Armature, present: Pose, moved: Collection[str] = ()) -> Pose:
         """The same as channels, with angles nearest to the present ones.
 
-        Driven bones are where they are at present.
+        Driven bones are where they are at present, and so are those that others have moved since.
         """
         skeleton = armature.skeleton
         channels, scale = present.channels.copy(), present.scale.copy()
-        own = np.array([name not in armature.driven_by for name in skeleton.names])
+        own = np.array([name not in armature.driven_by and name not in moved for name in skeleton.names])
         channels[own, :3] = self.transforms[own, :3]
         rotation = matrix_from_quat(self.transforms[own, 3:7])
         lower, upper = skeleton.lower[own, 3:], skeleton.upper[own, 3:]
@@ -168,6 +168,14 @@ def renewed_origin(
         kept = np.array([name not in moved for name in armature.skeleton.names])
         now[kept] = before.transforms[kept]
     return Origin(now)
+
+
+def moved_since_live(armature_object: Object) -> frozenset[str] | None:
+    """Return the bones that others have moved since live mode has; None where it is off or not the last."""
+    note = PoseNote.of(armature_object)
+    if not (settings_of(armature_object).live and note.by_live):
+        return None
+    return named_bones(armature_object, note.differs(pose_sums(raw_channels(armature_object))))
 
 
 def note_origin(armature_object: Object, armature: Armature, origin: Origin) -> None:

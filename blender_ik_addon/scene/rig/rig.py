@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import numpy as np
 from bpy.types import Depsgraph, Object, Scene
 
-from ...core import IKError, Skeleton, SolverOptions
+from ...core import IKError, Pose, Skeleton, SolverOptions
 from ...core.arrays import FloatArray
 from ...core.character.roles.names import read_name
 from ...core.messages import Joined, Message, counted, either, listed
@@ -26,7 +26,7 @@ from ..effectors.effectors import check_evaluated, read_amounts, read_effectors,
 from ..effectors.masses import body_of
 from ..kinds.frame_data import NO_SCALE, Body, FrameData
 from ..kinds.kinds import Effector
-from ..kinds.plan import Plan, make_goals, make_plan, measure
+from ..kinds.plan import Plan, let_go, make_goals, make_plan, measure
 from ..properties.naming import follow_names
 from ..properties.settings import settings_of, solver_options
 from .noted import Origin
@@ -133,11 +133,27 @@ class Rig:
         frames = self.frames_of([self.read_raw(armature_object, depsgraph)], but)
         return frames if origin is None else self.from_origin(frames, origin)
 
-    def from_origin(self, frames: FrameData, origin: Origin) -> FrameData:
-        """Return data of one frame in which influences below 1 begin elsewhere than in its pose."""
+    def from_origin(
+        self, frames: FrameData, origin: Origin, moved: Sequence[frozenset[str]] | None = None
+    ) -> FrameData:
+        """Return data of frames in which influences below 1 begin elsewhere than in their poses.
+
+        Args:
+            frames: Of (F,) frames.
+            origin: Where they begin.
+            moved: Bones for which that is their pose, in each frame, (F,); none by default.
+        """
         if (frames.influences == 1.0).all() and not any(own.kind == 'STAY' for own in self.effectors):
             return frames  # nothing asks where they begin
-        return replace(frames, origin=origin.pose(self.armature, frames.pose[0])[None])
+        moved = [frozenset()] * len(frames) if moved is None else moved
+        poses = [origin.pose(self.armature, frames.pose[row], own) for row, own in enumerate(moved)]
+        channels = np.stack([pose.channels for pose in poses])
+        scale = np.stack([pose.scale for pose in poses])
+        return replace(frames, origin=Pose(channels, scale))
+
+    def let_go(self, frames: FrameData) -> FrameData:
+        """Return the frames with bones that no influence leads where influences begin."""
+        return let_go(self.effectors, frames)
 
     def read_raw(self, armature_object: Object, depsgraph: Depsgraph, entries: Any = None) -> RawFrame:
         """Read the depsgraph's frame (entries: as `world_from_targets`)."""
