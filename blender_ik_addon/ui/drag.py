@@ -137,9 +137,9 @@ class _ByMouse:
         mouse = mouse_in(self.region, event)
         if self.choosing:
             self.warning = Message("release H over a bone to pin it or to free it")
-        elif found := bone_at(context, self.drag.object(), self.view, mouse, but=self.drag.bone):
-            holds = self.drag.pin(found[0])
-            bone = found[0]
+        elif found := bone_at(context, self.view, mouse, of=self.drag.object(), but=self.drag.bone):
+            bone = found[0].name
+            holds = self.drag.pin(bone)
             self.warning = (
                 Message("{bone} holds", bone=bone) if holds else Message("{bone} is free", bone=bone)
             )
@@ -325,10 +325,10 @@ class POISE_OT_drag(DragOperator, label="Drag Bone"):
     ) -> Drag | None:
         bone, point = self.bone, (0.0, 0.0, 0.0)
         if self.under_mouse and view is not None:
-            found = bone_at(context, armature, view, mouse)
+            found = bone_at(context, view, mouse)
             if found is None:
                 return None
-            bone, point = found[0], (0.0, found[1], 0.0)
+            armature, bone, point = found[0].id_data, found[0].name, (0.0, found[1], 0.0)
         if not bone:
             if context.active_pose_bone is None:
                 raise IKError("Click the bone that is to be dragged, in Pose Mode")
@@ -367,19 +367,26 @@ def _region_at(context: Context, event: Event) -> Any:
 
 
 def bone_at(
-    context: Context, armature: Object, view: View, mouse: FloatArray, *, but: str = ""
-) -> tuple[str, float] | None:
-    """The visible bone under the mouse (2,) [pixels], and how far along it that is [m] before its scale."""
-    bones = [b for b in context.visible_pose_bones or () if b.id_data == armature and b.name != but]
+    context: Context, view: View, mouse: FloatArray, *, of: Object | None = None, but: str = ""
+) -> tuple[Any, float] | None:
+    """The visible bone under the mouse (2,) [pixels], and how far along it that is [m] before its scale.
+
+    Of all armatures that are in Pose Mode, or of one (`of`), in which it has another name than `but`.
+    """
+    visible: Any = context.visible_pose_bones or ()
+    bones = [own for own in visible if of is None or (own.id_data == of and own.name != but)]
     if not bones:
         return None
-    posed: Any = armature.evaluated_get(context.evaluated_depsgraph_get())
-    matrix = np.array(posed.matrix_world)
-    ends = np.array([[posed.pose.bones[bone.name].head, posed.pose.bones[bone.name].tail] for bone in bones])
-    seen = view.pixels(ends.reshape(-1, 3) @ matrix[:3, :3].T + matrix[:3, 3]).reshape(-1, 2, 2)
+    depsgraph = context.evaluated_depsgraph_get()
+    ends: list[Any] = []
+    for bone in bones:
+        posed: Any = bone.id_data.evaluated_get(depsgraph)
+        own = posed.pose.bones[bone.name]
+        ends.append([posed.matrix_world @ own.head, posed.matrix_world @ own.tail])
+    seen = view.pixels(np.array(ends).reshape(-1, 3)).reshape(-1, 2, 2)
     radius = REACH_PIXELS * context.preferences.system.ui_scale
     found = nearest_segment(mouse, seen[:, 0], seen[:, 1], radius)
-    return None if found is None else (bones[found[0]].name, found[1] * bones[found[0]].bone.length)
+    return None if found is None else (bones[found[0]], found[1] * bones[found[0]].bone.length)
 
 
 class POISE_drag_tool(WorkSpaceTool):

@@ -30,6 +30,38 @@ class Drag(InWindow):
         for bone, was in feet.items():
             self.assertLess(distance(self.value(f"place({bone!r})"), was), HALF_MILLIMETRE)
 
+    def test_in_pose_mode_with_two_figures_the_bone_under_the_mouse_is_dragged_whose_it_may_be(self) -> None:
+        """Those of the figure that is not active could not be dragged, and nothing said so."""
+        self.run_in_blender(
+            "with bpy.context.temp_override(**in_view):\n"
+            "    bpy.ops.object.mode_set(mode='OBJECT')\n"
+            "    bpy.ops.object.armature_basic_human_metarig_add()\n"
+            "    other = bpy.context.object\n"
+            "    other.location.x = 0.9\n"
+            "    figure().select_set(True)\n"
+            "    bpy.context.view_layer.objects.active = figure()\n"
+            "    bpy.ops.object.mode_set(mode='POSE')\n"
+            "    bpy.ops.pose.select_all(action='DESELECT')\n"
+            "    bpy.ops.wm.tool_set_by_id(name='poise.drag_tool', space_type='VIEW_3D')\n"
+            "bpy.ops.ed.undo_push(message='Two figures')\n"
+            "def on_other():\n"
+            "    bpy.context.view_layer.update()\n"
+            "    hand = other.evaluated_get(bpy.context.evaluated_depsgraph_get()).pose.bones['hand.R']\n"
+            "    return pixel(other.matrix_world @ hand.head.lerp(hand.tail, 0.2))"
+        )
+        before, (x, y) = self.value("bits()"), self.value("on_other()")
+        self.window.move((x, y))
+        self.window.press()
+        self.window.drag((x, y), (x + 30.0, y + 50.0))
+        self.window.settle()
+        self.assertEqual(self.value("running()"), ["POISE_OT_drag"])
+        self.let_go()
+        self.assertLess(distance(self.value("on_other()"), [x + 30.0, y + 50.0]), 1.5)
+        self.assertEqual(self.value("bits()"), before)
+        self.drag_bone("hand.L", (-30.0, 50.0))
+        self.let_go()
+        self.assertLess(distance(self.value("on_other()"), [x + 30.0, y + 50.0]), 1.5)
+
     def test_a_body_that_lags_comes_after_when_the_mouse_lets_go(self) -> None:
         x, y = self.value("on_bone('hand.L')")
         self.run_in_blender(CONFIRMED)
