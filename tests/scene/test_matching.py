@@ -246,6 +246,13 @@ def hidden(target: Any) -> None:
     target.hide_set(True)
 
 
+def in_hidden_collection(target: Any) -> None:
+    """By the eye in the Outliner: Alt H does not show it."""
+    excluded(target)
+    collections = bpy.context.view_layer.layer_collection.children["Other"]
+    collections.exclude, collections.hide_viewport = False, True
+
+
 def disabled(target: Any) -> None:
     target.hide_viewport = True
 
@@ -266,7 +273,8 @@ def excluded(target: Any) -> None:
         (constrained, "has constraints (Held)"),
         (driven, "moved by drivers"),
         (locked, "is locked"),
-        (hidden, "is hidden"),
+        (hidden, "is hidden; show it (Alt H)"),
+        (in_hidden_collection, "is in a hidden collection"),
     ],
 )
 def test_targets_that_cannot_be_moved_are_named_and_stay(spoil: Any, said: str, figure: Any) -> None:

@@ -309,6 +309,8 @@ def obstacle_of(armature_object: Object, entry: Any, *, moved: bool, keyed: bool
                 name=name,
             )
         if not target.visible_get(view_layer=view_layer):
+            if not target.hide_get(view_layer=view_layer):
+                return Message("{name} is in a hidden collection; show that in the Outliner first", name=name)
             return Message("{name} is hidden; show it (Alt H) first", name=name)
         constraints = [c.name for c in target.constraints if not c.mute and c.influence > 0.0]
         if constraints:
