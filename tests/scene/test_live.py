@@ -361,6 +361,22 @@ def test_the_tick_goes_where_a_bone_is_posed_by_hand_and_comes_back_with_it(solv
     assert panels.state_of(armature)[1] == 'CHECKMARK' and entry.why == "" and solves == []
 
 
+def test_after_a_bake_misses_have_its_reasons_and_not_that_a_bone_was_posed_by_hand(armature: Any):
+    for frame, x in ((3, 4.0), (1, 3.0)):
+        move(armature, (x, 0.0, 0.0))
+        target(armature).keyframe_insert("location", frame=frame)
+    report = posing.bake(armature, range(1, 4))
+    assert not report.reached and report.reasons[0]
+    update_with(armature)
+    entry = armature.poise.effectors[0]
+    assert 1.0 < entry.error_position < report.position_errors.max() - 0.5  # those of the frame that is shown
+    assert entry.why == f"in frame 3: {report.reasons[0]}"
+    armature.poise.fk_moves_targets = False
+    armature.pose.bones["bone.002"].rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
+    update()
+    assert entry.why == "a bone was posed by hand, Solve goes back to the targets"
+
+
 @pytest.mark.parametrize("place", [(0.3, 0.3, 0.6), (2700.1, 0.3, 0.6)])
 def test_what_solve_says_stays_while_a_body_is_live(place: tuple[float, float, float], armature: Any):
     armature.poise.fk_moves_targets = False

@@ -300,7 +300,8 @@ class Drag:
             if self._own:  # else the body was posed, as by hand
                 note_carried(armature_object, rig.effectors)
             frames = rig.read_frame(armature_object, depsgraph)
-            show(armature_object, rig, measured_report(armature_object, depsgraph, rig, frames, DRAGGED))
+            whys = [DRAGGED] * len(rig.effectors)
+            show(armature_object, rig, measured_report(armature_object, depsgraph, rig, frames, whys))
         try:
             keyed = auto_key(armature_object, self._armature, changed, targets, always=always_key)
         except IKError as error:  # the pose is what the user wanted, with or without keys

@@ -11,7 +11,7 @@ the object, the settings and what holds the bones make it start: a bone that is 
 of these changes. So does a new frame where the animation has moved the bones.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -419,7 +419,9 @@ class _Update:
                 entry = settings.effectors[effector.index]
                 place_target(armature_object, entry, bones[skeleton.index(effector.bone)])
                 met.append(row)
-            _measure(armature_object, rig, self.depsgraph, POSED, met)
+            # What Poise has posed has a report, as a bake, with its own reasons.
+            known = [] if self.by_hand else [settings.effectors[own.index].why for own in rig.effectors]
+            _measure(armature_object, rig, self.depsgraph, POSED, met, known)
         self.matched = bool(met) or body.posed is not None
         self.aims = digest_of_aims(armature_object, rig.effectors, self.depsgraph)
 
@@ -529,12 +531,21 @@ class _Update:
 
 
 def _measure(
-    armature_object: Object, rig: Rig, depsgraph: Depsgraph, why: str, met: Collection[int] = ()
+    armature_object: Object,
+    rig: Rig,
+    depsgraph: Depsgraph,
+    why: str,
+    met: Collection[int] = (),
+    known: Sequence[str] = (),
 ) -> None:
-    """Show how far targets are missed, and one reason for all; `met` are those that have just been met."""
+    """Show how far targets are missed; `met` are those that have just been met.
+
+    The reason is `why`, except where one is `known` for an effector, (E,).
+    """
     origin = Origin.of(armature_object, rig.armature)
     frames = rig.read_frame(armature_object, depsgraph, origin=origin)
-    found = measured_report(armature_object, depsgraph, rig, frames, why, met)
+    whys = [own or why for own in known or [""] * len(rig.effectors)]
+    found = measured_report(armature_object, depsgraph, rig, frames, whys, met)
     if not is_shown(armature_object, rig, found):
         show(armature_object, rig, found, unseen=SHOWN_DIGITS)
 

@@ -651,18 +651,19 @@ def measured_report(
     depsgraph: Depsgraph,
     rig: "Rig",
     frames: FrameData,
-    why: str,
+    whys: Sequence[str],
     met: Collection[int] = (),
 ) -> Report:
     """Say how far effectors are off, as Blender shows them, where no solve gives a reason.
 
     Args:
+        whys: What is to be said where one is missed, (E,).
         met: Rows of effectors whose targets were just brought to their bones: Blender does not show it yet.
     """
     measured = rig.measure(armature_object, depsgraph, frames)
     for amounts in (measured.distances, measured.angles):
         amounts[list(met)] = np.minimum(amounts[list(met)], 0.0)  # what is not asked for stays so
-    errors = effector_errors(armature_object, rig, measured, [why] * len(rig.effectors))
+    errors = effector_errors(armature_object, rig, measured, whys)
     return Report.of(errors, notes=rig.notes)
 
 
