@@ -310,7 +310,11 @@ def obstacle_of(armature_object: Object, entry: Any, *, moved: bool, keyed: bool
             )
         if not target.visible_get(view_layer=view_layer):
             if not target.hide_get(view_layer=view_layer):
-                return Message("{name} is in a hidden collection; show that in the Outliner first", name=name)
+                return Message(
+                    "{name} is in a hidden collection, or outside of Local View; show that collection in the "
+                    "Outliner, or leave Local View (Numpad /)",
+                    name=name,
+                )
             return Message("{name} is hidden; show it (Alt H) first", name=name)
         constraints = [c.name for c in target.constraints if not c.mute and c.influence > 0.0]
         if constraints:

@@ -1443,7 +1443,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "{name} has a driver": "{name} hat einen Treiber",
     "{name} has constraints ({names}); disable or apply them": "{name} hat Beschränkungen ({names}); sie deaktivieren oder anwenden",
     "{name} has the constraint {constraint!r}": "{name} hat die Beschränkung {constraint!r}",
-    "{name} is in a hidden collection; show that in the Outliner first": "{name} ist in einer ausgeblendeten Sammlung; diese zuerst im Outliner einblenden",
+    "{name} is in a hidden collection, or outside of Local View; show that collection in the Outliner, or leave Local View (Numpad /)": "{name} ist in einer ausgeblendeten Sammlung oder außerhalb der Lokalansicht; die Sammlung im Outliner einblenden oder die Lokalansicht verlassen (Numpad /)",
     "{name} is hidden; show it (Alt H) first": "{name} ist ausgeblendet; zuerst einblenden (Alt H)",
     "{name} is linked from another file: make a library override of it (Object > Library Override), then click its armature.": "{name} ist aus einer anderen Datei verknüpft: eine Bibliotheksüberschreibung anlegen (Objekt > Bibliotheksüberschreibung), dann das Skelett anklicken.",
     "{name} is linked from another file; make a library override of it, or make it local": "{name} ist aus einer anderen Datei verknüpft; eine Bibliotheksüberschreibung anlegen, oder es lokal machen",
