@@ -313,6 +313,25 @@ def test_targets_that_move_fast_are_met(rate: int, smoothness: float) -> None:
     assert solution.errors.max() < 1e-4 and solution.reached
 
 
+def test_fast_motions_are_met_where_each_of_their_frames_is() -> None:
+    """Joints swing by up to 57 degrees, three times in a second; hands and head have orientations too."""
+    skeleton, frames, rng = upper_body(limit=1.5), 13, np.random.default_rng(2)
+    t, joints = np.linspace(0.0, 2.0 * np.pi, frames)[:, None, None], len(skeleton)
+    waves = np.sin(np.arange(1, 4) * t + rng.uniform(0.0, 2.0 * np.pi, (joints * 3, 3)))
+    waves = (rng.normal(size=(joints * 3, 3)) * waves).sum(axis=2)
+    channels = np.zeros((frames, joints, 6))
+    channels[..., 3:] = (waves / np.abs(waves).max(axis=0)).reshape(frames, joints, 3)
+    there = forward_kinematics(skeleton, Pose.from_channels(channels))
+    tasks = list[Task]()
+    for name in ("hips", "hand.L", "hand.R", "head"):
+        turn = there.matrices[:, skeleton.index(name), :3, :3]
+        tasks += [ReachPoint(joint=name, target=there.point(name)), MatchOrientation(joint=name, target=turn)]
+    solution = solve_sequence(
+        Problem(skeleton, tasks), Pose.rest(skeleton, (frames,)), times=np.arange(frames) / 12.0
+    )
+    assert solution.reached
+
+
 @pytest.mark.parametrize(("width", "depth"), [(0.1, 0.6), (0.3, 0.3), (0.3, 0.6)])
 def test_a_limb_that_is_straight_for_a_moment_meets_what_it_meets_alone(width: float, depth: float) -> None:
     """In that frame the target is farther than the limb reaches, by less than the tolerance."""

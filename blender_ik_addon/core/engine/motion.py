@@ -58,8 +58,9 @@ FIRM: Final = (1250.0, 10.0)
 cannot be met turn bodies over at once, weaker ones do not hold against what is preferred."""
 RESTING: Final = 0.01
 """How far targets or the preferred pose go in τ [1] that are half at rest."""
-LOST: Final = 0.05
-"""By how much more a motion misses a level than a pose alone [1] for another one to be searched for."""
+LOST: Final = (0.005, 0.3)
+"""Miss of a level [1] from which on a motion is compared with its frames alone, and by which part of it they
+must miss less for another motion to be searched for."""
 NEARER: Final = 0.2
 """Part of the rest by which reported progress grows with an iteration [1]: their number is not known."""
 
@@ -195,19 +196,13 @@ class Motion:
             # It is not known yet which frames can meet their targets.
             values = yield from self._lowest(weak, [values], coupling.weighted(OUT_OF_REACH), far=True)
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
-        seeds, poses = yield from self._lost(energy, found.values, window.fixed)
-        if len(seeds):
-            # Frames far apart miss a body that turns fast, and weak levels give way far to those below.
-            # Followed frame by frame at full weights, from where it has been found, it is not missed.
-            start = self._start[part].copy()
-            start[seeds] = poses
-            followed = yield from self._followed(energy, start, seeds)
-            least = self._strict(energy, found.values, coupling)
-            for way in followed:
-                other, by_itself = yield from self._strengthened(energy, weak, way, coupling)
-                total = self._strict(energy, other.values, coupling)
-                if total < least:
-                    found, alone, least = other, by_itself, total
+        if (yield from self._is_lost(energy, found.values, window.fixed)):
+            # Frames far apart miss a body that turns fast, and weak levels give way far to those below: not
+            # where each frame begins as it would be alone.
+            each = yield from searching(energy, self._start[part], self._options, self._reached)
+            other, by_itself = yield from self._strengthened(energy, weak, each.values, coupling)
+            if self._strict(energy, other.values, coupling) < self._strict(energy, found.values, coupling):
+                found, alone = other, by_itself
         self.values[part] = found.values
         new = slice(part.start + window.fixed, part.stop)
         self.alone[new] = alone[window.fixed :]
@@ -231,26 +226,26 @@ class Motion:
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
 
-    def _lost(self, energy: Energy, values: FloatArray, fixed: int) -> Plan[tuple[IntArray, FloatArray]]:
-        """Frames (n,) in which a body that misses by much has been found alone, and its poses there, (n, nv).
+    def _is_lost(self, energy: Energy, values: FloatArray, fixed: int) -> Plan[bool]:
+        """Whether a motion (F, nv) misses by much more than its frames alone.
 
-        The middle frame of each stretch of a motion (F, nv) that misses by much is searched for with
-        restarts, unless it goes on from the window before, which ends with the `fixed` frames.
+        The middle frame of each stretch that misses is searched for, with restarts, unless the stretch goes
+        on from the window before, which ends with the `fixed` frames.
         """
-        squares = energy.at(values).squares
-        far = (squares > LOST**2) & energy.exact
+        squares, (least, part) = energy.at(values).squares, LOST
+        far = (squares > least**2) & energy.exact
         if fixed:
             far &= ~np.logical_and.accumulate(far, axis=0)
         frames = _middles(np.logical_or.reduce(far, axis=1))
         if not len(frames):
-            return frames, values[frames]
-        some = energy.select(frames)
+            return False
+        some, misses = energy.select(frames), np.sqrt(squares[frames])
         found = yield from searching(some, values[frames], self._options, self._reached)
-        gained = np.sqrt(squares[frames]) - np.sqrt(found.state.squares)
+        gained = misses - np.sqrt(found.state.squares)
         # No level above may be missed by more.
-        better = (gained > LOST) & np.logical_and.accumulate(gained > -ROUGH, axis=1)
-        lost = np.logical_or.reduce(better, axis=1)
-        return frames[lost], found.values[lost]
+        better = far[frames] & (gained > part * misses)
+        better &= np.logical_and.accumulate(gained > -ROUGH, axis=1)
+        return bool(better.any())
 
     def _strict(self, energy: Energy, values: FloatArray, coupling: Coupling) -> float:
         """Energy of a motion (F, nv) with the weights of single poses, without levels that are reached."""
