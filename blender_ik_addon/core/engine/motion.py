@@ -5,7 +5,8 @@ The energy of a motion is the energies of its frames and the terms over time of 
 The terms follow from the times of the frames, so every 8th frame is a problem of the same kind, at an eighth
 of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
 so on to all frames, where a few iterations are left. Which frames can meet their targets is taken from
-the coarser frames on either side, until all frames are solved alone.
+the coarser frames on either side, until all frames are solved alone. A motion that misses much more than its
+frames alone was lost between frames far apart; it is minimised from their poses as well.
 
 **Penalty weights.** With those of a single pose a motion would jump for the last hundredth of a
 millimetre, where a limb gets straight or turns about. So levels are weaker here, and nearer to each other
