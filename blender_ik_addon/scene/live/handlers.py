@@ -108,13 +108,16 @@ def _after_load(*_: object) -> None:
     """Update bodies that were saved on their way, or whose targets were moved where live mode was not."""
     LIVE.forget()
     LIVE.places.clear()
-    _after_import()
+    _note_replay()
     _poll_soon()
 
 
 @persistent
-def _after_import(*_: object) -> None:
-    """Note that keys may play again in the next update; nothing tells whose a library brings along."""
+def _note_replay(*_: object) -> None:
+    """Note that keys may play again in the next update; nothing tells whose a library brings along.
+
+    Before what is imported: after it Blender 4.5 calls nothing where a library is reloaded.
+    """
     LIVE.replayed.update(body.session_uid for body in live_armatures(bpy.data.objects))
 
 
@@ -340,7 +343,7 @@ _add, _remove = handlers_factory(
     ("undo_post", _after_undo),
     ("redo_post", _after_undo),
     ("load_post", _after_load),
-    ("blend_import_post", _after_import),
+    ("blend_import_pre", _note_replay),
 )
 
 
