@@ -191,6 +191,7 @@ def constraints_of(armature: Any) -> dict[str, list[tuple[str, bool]]]:
 )
 def test_constraints_that_are_cleared_leave_bones_where_they_were_solved(kind: str, options: Any):
     armature = rig_with(kind)
+    armature.poise.bake_deviation = 5e-4  # of the effector's bone; those above it may deviate by more
     armature.pose.bones["beside"].constraints.new('LIMIT_SCALE')  # its bone is not baked
     armature.pose.bones["bone.004"].constraints.new('LIMIT_LOCATION').mute = True
     posing.bake(armature, FRAMES)

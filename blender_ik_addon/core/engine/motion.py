@@ -59,9 +59,8 @@ FIRM: Final = (1250.0, 10.0)
 cannot be met turn bodies over at once, weaker ones do not hold against what is preferred."""
 RESTING: Final = 0.01
 """How far targets or the preferred pose go in τ [1] that are half at rest."""
-LOST: Final = (0.005, 0.3)
-"""Miss of a level [1] from which on a motion is compared with its frames alone, and by which part of it they
-must miss less for another motion to be searched for."""
+LOST: Final = 0.05
+"""By how much more a motion misses a level than a pose alone [1] for another one to be searched for."""
 NEARER: Final = 0.2
 """Part of the rest by which reported progress grows with an iteration [1]: their number is not known."""
 
@@ -233,19 +232,18 @@ class Motion:
         The middle frame of each stretch that misses is searched for, with restarts, unless the stretch goes
         on from the window before, which ends with the `fixed` frames.
         """
-        squares, (least, part) = energy.at(values).squares, LOST
-        far = (squares > least**2) & energy.exact
+        squares = energy.at(values).squares
+        far = (squares > LOST**2) & energy.exact
         if fixed:
             far &= ~np.logical_and.accumulate(far, axis=0)
         frames = _middles(np.logical_or.reduce(far, axis=1))
         if not len(frames):
             return False
-        some, misses = energy.select(frames), np.sqrt(squares[frames])
+        some = energy.select(frames)
         found = yield from searching(some, values[frames], self._options, self._reached)
-        gained = misses - np.sqrt(found.state.squares)
+        gained = np.sqrt(squares[frames]) - np.sqrt(found.state.squares)
         # No level above may be missed by more.
-        better = far[frames] & (gained > part * misses)
-        better &= np.logical_and.accumulate(gained > -ROUGH, axis=1)
+        better = (gained > LOST) & np.logical_and.accumulate(gained > -ROUGH, axis=1)
         return bool(better.any())
 
     def _strict(self, energy: Energy, values: FloatArray, coupling: Coupling) -> float:
