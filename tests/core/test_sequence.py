@@ -140,6 +140,27 @@ def test_a_motion_beside_stays_where_what_it_holds_is_beyond_its_limits() -> Non
     assert_array_equal(job.solution().pose.channels[beside], channels[beside])
 
 
+def test_parts_of_a_motion_meet_where_their_angles_are_a_whole_turn_apart() -> None:
+    """The end was solved before the middle: it does not know how often the joint has turned."""
+    frames, middle = 25, slice(8, 16)
+    angles = np.linspace(0.0, 2.0 * np.pi, frames)
+    turns = np.array([rotation_about(np.array([0.96, 0.28, 0.0]), angle) for angle in angles])
+    problem = Problem(chain(1), (MatchOrientation(joint=0, target=turns),))
+    rest = Pose.rest(problem.skeleton, (frames,))
+    whole = solve_sequence(problem, rest).pose.channels
+    assert_allclose(whole[0], 0.0, atol=1e-6)  # a loop begins near what is preferred, not a round later
+    beside = whole.copy()
+    beside[middle] = 0.0
+    beside[middle.stop :, 0, 5] -= 2.0 * np.pi
+    job = SequenceJob(problem, rest.with_channels(beside), SolverOptions(), own=middle, cyclic=False)
+    for _ in job.run():
+        pass
+    solution = job.solution()
+    assert solution.reached, solution.errors.max(axis=0)
+    assert_allclose(solution.pose.channels[middle], whole[middle], atol=1e-3)
+    assert_array_equal(solution.pose.channels[middle.stop :], beside[middle.stop :])
+
+
 def test_alternatives_have_targets_in_the_same_frames() -> None:
     near, far = follow(circle(5)), follow(circle(5) + 1.0)
     some = np.array([True, False, True, True, False])

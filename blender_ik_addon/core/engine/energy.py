@@ -276,6 +276,21 @@ class Energy:
         result[frames[:, None], columns[joints]] = angles[frames, joints]
         return result
 
+    def continuous(self, values: FloatArray) -> tuple[Energy, FloatArray]:
+        """A motion (N, nv) without whole turns from frame to frame, and a copy whose limits turn along.
+
+        A frame that stays where it is has the same pose some whole turns on.
+        """
+        values = np.clip(values, self.lower, self.upper)
+        steps = np.diff(values * self.weight - self.preferred, axis=0)
+        turns = np.cumsum(self.unturned(steps) - steps, axis=0)
+        if not turns.any():
+            return self, values
+        turns = np.pad(turns / self.weight, ((1, 0), (0, 0)))
+        some = alike(self)
+        some.lower, some.upper = self.lower + turns, self.upper + turns
+        return some, values + turns
+
     def centred(self, values: FloatArray) -> FloatArray:
         """Poses (N, nv) in which channels with limits on both sides are in the middle of these."""
         bounded = np.isfinite(self.upper - self.lower)

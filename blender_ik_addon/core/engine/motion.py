@@ -203,7 +203,7 @@ class Motion:
             other, by_itself = yield from self._strengthened(energy, weak, each.values, coupling)
             if self._strict(energy, other.values, coupling) < self._strict(energy, found.values, coupling):
                 found, alone = other, by_itself
-        self.values[part] = found.values
+        self.values[part] = energy.at(found.values).values
         new = slice(part.start + window.fixed, part.stop)
         self.alone[new] = alone[window.fixed :]
         self.iterations[new] = found.iterations
@@ -248,6 +248,7 @@ class Motion:
 
     def _strict(self, energy: Energy, values: FloatArray, coupling: Coupling) -> float:
         """Energy of a motion (F, nv) with the weights of single poses, without levels that are reached."""
+        energy, values = energy.continuous(values)
         state, every = energy.at(values), np.arange(len(values))
         terms = energy.penalty_terms(state.squares, energy.penalty_weights)
         terms[self._met(energy, state)] = 0.0
@@ -336,6 +337,8 @@ class Motion:
         worth: float = 0.0,
     ) -> Plan[Minimum]:
         """The minimum from given values, of a motion or of frames alone."""
+        if coupling is not None:
+            energy, values = energy.continuous(values)
         descent = Descent(
             energy,
             values,

@@ -355,7 +355,9 @@ class SequenceJob:
                 self._finished = first + min(max(motion.finished - solved.start, 0), own.stop - first)
                 yield begun + (1.0 - begun) * (part if loop else done + share * part)
         if loop:
-            # Whole turns made on the way are kept.
+            # Whole turns made on the way are kept, those made in the round before are not.
+            first = energy.weight * self._values[begin] - energy.preferred[begin]
+            self._values[begin : end + 1] += (energy.unturned(first) - first) / energy.weight
             turned = energy.weight * (self._values[end] - self._values[begin])
             self._values[end] = self._values[begin] + (turned - energy.unturned(turned)) / energy.weight
 
