@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.motions import joint_steps
 from blender_ik_addon.core import (
     MatchOrientation,
     Pose,
+    PosedSkeleton,
     Problem,
     ReachPoint,
     Task,
@@ -73,6 +75,15 @@ def solved(skeleton: Skeleton, targets: Array, times: Array, smoothness: float =
     found = minimise_motion(energy, values, times, smoothness).values
     placed = forward_kinematics(skeleton, system.mechanism.with_values(poses, found))
     return found, placed.point(len(skeleton) - 1, tip())
+
+
+def followed(skeleton: Skeleton, there: PosedSkeleton, *joints: str) -> list[Task]:
+    """Tasks that ask for place and orientation of joints in a motion."""
+    tasks = list[Task]()
+    for name in joints:
+        turn = there.matrices[:, skeleton.index(name), :3, :3]
+        tasks += [ReachPoint(joint=name, target=there.point(name)), MatchOrientation(joint=name, target=turn)]
+    return tasks
 
 
 def hand_of(skeleton: Skeleton, targets: Array, turns: Array | None = None) -> tuple[Task, ...]:
@@ -322,14 +333,42 @@ def test_fast_motions_are_met_where_each_of_their_frames_is() -> None:
     channels = np.zeros((frames, joints, 6))
     channels[..., 3:] = (waves / np.abs(waves).max(axis=0)).reshape(frames, joints, 3)
     there = forward_kinematics(skeleton, Pose.from_channels(channels))
-    tasks = list[Task]()
-    for name in ("hips", "hand.L", "hand.R", "head"):
-        turn = there.matrices[:, skeleton.index(name), :3, :3]
-        tasks += [ReachPoint(joint=name, target=there.point(name)), MatchOrientation(joint=name, target=turn)]
+    tasks = followed(skeleton, there, "hips", "hand.L", "hand.R", "head")
     solution = solve_sequence(
         Problem(skeleton, tasks), Pose.rest(skeleton, (frames,)), times=np.arange(frames) / 12.0
     )
     assert solution.reached
+
+
+@pytest.mark.parametrize("seed", [9, 34])
+def test_a_slow_motion_is_met_where_its_frames_are_that_begin_elsewhere(seed: int) -> None:
+    """From the preferred pose arms get stuck on their limits, and other starts reach, as in a pose alone."""
+    skeleton, frames, rng = upper_body(limit=0.9), 5, np.random.default_rng(seed)
+    channels = np.zeros((frames, len(skeleton), 6))
+    channels[..., 3:] = rng.uniform(-0.9, 0.9, (len(skeleton), 3))
+    channels *= (1.0 - 0.02 * np.arange(frames))[:, None, None]
+    there = forward_kinematics(skeleton, Pose.from_channels(channels))
+    tasks = followed(skeleton, there, "hips", "hand.L", "hand.R", "head")
+    assert solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, (frames,))).reached
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_a_body_that_floats_turns_no_more_than_the_one_whose_motion_it_follows(seed: int) -> None:
+    """Hands and head alone leave many places for the hips: each frame alone may take another."""
+    skeleton, frames, rng = upper_body(limit=1.2), 24, np.random.default_rng(seed)
+    t, count = np.linspace(0.0, np.pi, frames)[:, None], len(skeleton) * 3
+    waves = np.sin(t * rng.uniform(0.5, 1.5, count) + rng.uniform(0.0, 6.0, count))
+    channels = np.zeros((frames, len(skeleton), 6))
+    channels[..., 3:] = waves.reshape(frames, -1, 3)
+    channels[:, 0, :3] = 0.0, -1.0, -0.2
+    there = forward_kinematics(skeleton, Pose.from_channels(channels))
+    tasks = followed(skeleton, there, "hand.L", "hand.R", "head")
+    solution = solve_sequence(
+        Problem(skeleton, tasks), Pose.rest(skeleton, (frames,)), times=np.arange(frames) / 12.0
+    )
+    assert solution.reached
+    turned = joint_steps(skeleton, forward_kinematics(skeleton, solution.pose).matrices).max()
+    assert turned < 1.3 * joint_steps(skeleton, there.matrices).max()  # 17 degrees
 
 
 @pytest.mark.parametrize(("width", "depth"), [(0.1, 0.6), (0.3, 0.3), (0.3, 0.6)])

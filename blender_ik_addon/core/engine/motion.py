@@ -5,8 +5,10 @@ The energy of a motion is the energies of its frames and the terms over time of 
 The terms follow from the times of the frames, so every 8th frame is a problem of the same kind, at an eighth
 of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
 so on to all frames, where a few iterations are left. Which frames can meet their targets is taken from
-the coarser frames on either side, until all frames are solved alone. A motion that misses much more than its
-frames alone was lost between frames far apart; it is minimised from their poses as well.
+the coarser frames on either side, until all frames are solved alone. A motion that jumps, or misses much more
+than its frames alone, was lost between frames far apart. Another one begins with each frame alone, restarts
+included: of these poses, and of those to which they lead in the frames before and after, it takes the way of
+least energy.
 
 **Penalty weights.** With those of a single pose a motion would jump for the last hundredth of a
 millimetre, where a limb gets straight or turns about. So levels are weaker here, and nearer to each other
@@ -59,8 +61,9 @@ FIRM: Final = (1250.0, 10.0)
 cannot be met turn bodies over at once, weaker ones do not hold against what is preferred."""
 RESTING: Final = 0.01
 """How far targets or the preferred pose go in τ [1] that are half at rest."""
-LOST: Final = 0.05
-"""By how much more a motion misses a level than a pose alone [1] for another one to be searched for."""
+LOST: Final = (0.05, 0.5)
+"""By how much more a motion misses a level than a pose alone [1], or a joint turns from frame to frame [rad],
+for another motion to be searched for."""
 NEARER: Final = 0.2
 """Part of the rest by which reported progress grows with an iteration [1]: their number is not known."""
 
@@ -158,8 +161,8 @@ class Motion:
             weights = _weights(some, met[before] & met[after], coupling)
             starts = [values]
             if spacing == spacings[0]:
-                plan = self._followed(some, values, np.array([0, len(index) - 1]))
-                ways = yield from _progress(plan, done / work, (done + 1.0 / spacing) / work)
+                plan = self._followed(some, values)
+                ways, _ = yield from _progress(plan, done / work, (done + 1.0 / spacing) / work)
                 starts = [values, *ways]
                 done += 1.0 / spacing
             for window in windows(wanted, self._options.smoothness):
@@ -196,11 +199,14 @@ class Motion:
             # It is not known yet which frames can meet their targets.
             values = yield from self._lowest(weak, [values], coupling.weighted(OUT_OF_REACH), far=True)
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
-        if (yield from self._is_lost(energy, found.values, window.fixed)):
-            # Frames far apart miss a body that turns fast, and weak levels give way far to those below: not
-            # where each frame begins as it would be alone.
+        if self._jumps(energy, found.values) or (
+            yield from self._is_lost(energy, found.values, window.fixed)
+        ):
+            # Frames far apart do not see how fast a body turns, nor on which side of a limit it ends.
             each = yield from searching(energy, self._start[part], self._options, self._reached)
-            other, by_itself = yield from self._strengthened(energy, weak, each.values, coupling)
+            ways, energies = yield from self._followed(energy, each.values, each)
+            start = _lowest_way(energy, ways, energies, coupling)
+            other, by_itself = yield from self._strengthened(energy, weak, start, coupling)
             if self._strict(energy, other.values, coupling) < self._strict(energy, found.values, coupling):
                 found, alone = other, by_itself
         self.values[part] = energy.at(found.values).values
@@ -227,13 +233,16 @@ class Motion:
         return found, alone
 
     def _is_lost(self, energy: Energy, values: FloatArray, fixed: int) -> Plan[bool]:
-        """Whether a motion (F, nv) misses by much more than its frames alone.
+        """Whether joints of a motion (F, nv) jump, or it misses by much more than its frames alone.
 
         The middle frame of each stretch that misses is searched for, with restarts, unless the stretch goes
         on from the window before, which ends with the `fixed` frames.
         """
+        steps = energy.unturned(np.diff(energy.at(values).deviation, axis=0)) / energy.weight
+        if (np.abs(steps[:, energy.system.rotates]) > LOST[1]).any():
+            return True
         squares = energy.at(values).squares
-        far = (squares > LOST**2) & energy.exact
+        far = (squares > LOST[0] ** 2) & energy.exact
         if fixed:
             far &= ~np.logical_and.accumulate(far, axis=0)
         frames = _middles(np.logical_or.reduce(far, axis=1))
@@ -243,7 +252,7 @@ class Motion:
         found = yield from searching(some, values[frames], self._options, self._reached)
         gained = np.sqrt(squares[frames]) - np.sqrt(found.state.squares)
         # No level above may be missed by more.
-        better = (gained > LOST) & np.logical_and.accumulate(gained > -ROUGH, axis=1)
+        better = (gained > LOST[0]) & np.logical_and.accumulate(gained > -ROUGH, axis=1)
         return bool(better.any())
 
     def _strict(self, energy: Energy, values: FloatArray, coupling: Coupling) -> float:
@@ -308,25 +317,35 @@ class Motion:
         missed = system.errors(state.posed) > self._reached
         return ~(missed[:, system.task_of_row] @ energy.members)
 
-    def _followed(self, energy: Energy, values: FloatArray, seeds: IntArray) -> Plan[FloatArray]:
-        """Each frame minimised alone, from the one before it on the way from a seed.
+    def _followed(
+        self, energy: Energy, values: FloatArray, alone: Minimum | None = None
+    ) -> Plan[tuple[FloatArray, FloatArray]]:
+        """Each frame minimised alone, from the one before it on the way from either end.
 
         Args:
             energy: Of F frames.
-            values: Where to start at the seeds, (F, nv).
-            seeds: The frame in which each of P ways begins, (P,).
+            values: Where to start at the ends, (F, nv).
+            alone: Minima that take the place of higher ones on two more ways.
 
         Returns:
-            (P, F, nv).
+            W ways, (W, F, nv), and the energies of their frames, (W, F).
         """
-        distance = np.abs(np.arange(len(values)) - seeds[:, None])
-        ways = np.stack([values] * len(seeds))
-        for step in range(int(distance.max(initial=0)) + 1):
-            way, frame = np.nonzero(distance == step)
-            before = frame - np.sign(frame - seeds[way])
-            found = yield from self._lowered(energy.select(frame), ways[way, before], None, ROUGH)
-            ways[way, frame] = found.values
-        return ways
+        last = len(values) - 1
+        first = np.array([0, last] if alone is None else [0, last, 0, last])
+        way, forth = np.arange(len(first)), np.where(first > 0, -1, 1)
+        ways, energies = np.stack([values] * len(first)), np.zeros((len(first), last + 1))
+        before = first
+        for step in range(last + 1):
+            frames = first + step * forth
+            found = yield from self._lowered(energy.select(frames), ways[way, before], None, ROUGH)
+            reached, lowest = found.values, found.energies
+            if alone is not None:
+                lower = (alone.energies[frames] < lowest) & (way > 1)
+                reached = np.where(lower[:, None], alone.values[frames], reached)
+                lowest = np.where(lower, alone.energies[frames], lowest)
+            ways[way, frames], energies[way, frames] = reached, lowest
+            before = frames
+        return ways, energies
 
     def _lowered(
         self,
@@ -362,6 +381,32 @@ def _progress(plan: Plan[_Result], begin: float, end: float) -> Generator[float,
             return stop.value
         part += NEARER * (end - part)
         yield part
+
+
+def _lowest_way(energy: Energy, ways: FloatArray, energies: FloatArray, coupling: Coupling) -> FloatArray:
+    """The motion with the least energy among those that change from way to way, (F, nv).
+
+    By dynamic programming, with the squared speeds of the terms over time alone.
+
+    Args:
+        energy: Of F frames.
+        ways: W poses in each, (W, F, nv).
+        energies: Their own energies, (W, F).
+        coupling: Terms over time.
+    """
+    count, frames, _ = ways.shape
+    deviation = ways * energy.weight - energy.preferred
+    total = coupling.shares[0] * energies[:, 0]
+    came = np.zeros((frames, count), dtype=np.int64)
+    for frame in range(1, frames):
+        steps = energy.unturned(deviation[:, None, frame] - deviation[:, frame - 1])  # (W, W, nv)
+        through = total + 0.5 * coupling.speeds[frame - 1] * (np.square(steps) @ energy.stiffness)
+        came[frame] = through.argmin(axis=1)
+        total = through.min(axis=1) + coupling.shares[frame] * energies[:, frame]
+    way = np.full(frames, total.argmin())
+    for frame in range(frames - 1, 0, -1):
+        way[frame - 1] = came[frame, way[frame]]
+    return np.asarray(ways[way, np.arange(frames)], dtype=np.float64)
 
 
 def _middles(frames: BoolArray) -> IntArray:
