@@ -199,9 +199,7 @@ class Motion:
             # It is not known yet which frames can meet their targets.
             values = yield from self._lowest(weak, [values], coupling.weighted(OUT_OF_REACH), far=True)
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
-        if self._jumps(energy, found.values) or (
-            yield from self._is_lost(energy, found.values, window.fixed)
-        ):
+        if self._far and (yield from self._is_lost(energy, found.values, window.fixed)):
             # Frames far apart do not see how fast a body turns, nor on which side of a limit it ends.
             each = yield from searching(energy, self._start[part], self._options, self._reached)
             ways, energies = yield from self._followed(energy, each.values, each)
@@ -238,10 +236,11 @@ class Motion:
         The middle frame of each stretch that misses is searched for, with restarts, unless the stretch goes
         on from the window before, which ends with the `fixed` frames.
         """
-        steps = energy.unturned(np.diff(energy.at(values).deviation, axis=0)) / energy.weight
+        state = energy.at(values)
+        steps = energy.unturned(np.diff(state.deviation, axis=0)) / energy.weight
         if (np.abs(steps[:, energy.system.rotates]) > LOST[1]).any():
             return True
-        squares = energy.at(values).squares
+        squares = state.squares
         far = (squares > LOST[0] ** 2) & energy.exact
         if fixed:
             far &= ~np.logical_and.accumulate(far, axis=0)
