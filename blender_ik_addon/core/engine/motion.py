@@ -8,7 +8,7 @@ so on to all frames, where a few iterations are left. Which frames can meet thei
 the coarser frames on either side, until all frames are solved alone. A motion that jumps, or misses much more
 than its frames alone, was lost between frames far apart. Another one begins with each frame alone, restarts
 included: of these poses, and of those to which they lead in the frames before and after, it takes the way of
-least energy.
+least energy. As long as this lowers the motion and it is still lost, the same is done again.
 
 **Penalty weights.** With those of a single pose a motion would jump for the last hundredth of a
 millimetre, where a limb gets straight or turns about. So levels are weaker here, and nearer to each other
@@ -199,14 +199,16 @@ class Motion:
             # It is not known yet which frames can meet their targets.
             values = yield from self._lowest(weak, [values], coupling.weighted(OUT_OF_REACH), far=True)
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
-        if self._far and (yield from self._is_lost(energy, found.values, window.fixed)):
+        while self._far and (yield from self._is_lost(energy, found.values, window.fixed)):
             # Frames far apart do not see how fast a body turns, nor on which side of a limit it ends.
-            each = yield from searching(energy, self._start[part], self._options, self._reached)
+            each = yield from searching(energy, found.values, self._options, self._reached)
             ways, energies = yield from self._followed(energy, each.values, each)
             start = _lowest_way(energy, ways, energies, coupling)
             other, by_itself = yield from self._strengthened(energy, weak, start, coupling)
-            if self._strict(energy, other.values, coupling) < self._strict(energy, found.values, coupling):
-                found, alone = other, by_itself
+            least, total = (self._strict(energy, one.values, coupling) for one in (found, other))
+            if total >= least - self._options.step_tolerance:
+                break
+            found, alone = other, by_itself
         self.values[part] = energy.at(found.values).values
         new = slice(part.start + window.fixed, part.stop)
         self.alone[new] = alone[window.fixed :]
