@@ -37,7 +37,7 @@ from ..problem.options import SolverOptions
 from .coupling import Coupling
 from .energy import LAST_WEIGHT, SOFT, WEIGHT_RATIO, Energy, PenaltyWeights, State
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
-from .restarts import searching
+from .restarts import LOWER, searching
 
 FARTHEST: Final = 8
 """Every how many frames are solved first; then half as far apart, and so on to all frames."""
@@ -206,7 +206,7 @@ class Motion:
             start = _lowest_way(energy, ways, energies, coupling)
             other, by_itself = yield from self._strengthened(energy, weak, start, coupling)
             least, total = (self._strict(energy, one.values, coupling) for one in (found, other))
-            if total >= least - self._options.step_tolerance:
+            if total > (1.0 - LOWER) * least:
                 break
             found, alone = other, by_itself
         self.values[part] = energy.at(found.values).values
