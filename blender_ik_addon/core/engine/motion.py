@@ -171,7 +171,6 @@ class Motion:
                     _from(some, values, window),
                     [start[part] for start in starts],
                     Coupling.of(wanted[part], self._options.smoothness).weighted(weights[part]),
-                    far=spacing == spacings[0],
                 )
                 begin, end = (done + np.array([first, window.kept]) / len(index) / spacing) / work
                 values[part] = yield from _progress(plan, float(begin), float(end))
@@ -197,7 +196,7 @@ class Motion:
         values = self.values[part]
         if far:  # else fewer frames have led near it, or a pass before
             # It is not known yet which frames can meet their targets.
-            values = yield from self._lowest(weak, [values], coupling.weighted(OUT_OF_REACH), far=True)
+            values = yield from self._lowest(weak, [values], coupling.weighted(OUT_OF_REACH))
         found, alone = yield from self._strengthened(energy, weak, values, coupling)
         while self._far and (yield from self._is_lost(energy, found.values, window.fixed)):
             # Frames far apart do not see how fast a body turns, nor on which side of a limit it ends.
@@ -266,11 +265,8 @@ class Motion:
         own = terms.sum(axis=1) + state.posture
         return float(tied.energies(own, state.deviation, energy.stiffness).sum())
 
-    def _lowest(
-        self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling, *, far: bool = False
-    ) -> Plan[FloatArray]:
-        """The lowest minimum from given starts, (F, nv) each, the first of which may be `far` from it."""
-        alike = energy.weakened(replace(SOFT, ratio=1.0))
+    def _lowest(self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling) -> Plan[FloatArray]:
+        """The lowest minimum from given starts, (F, nv) each, roughly."""
         best: Minimum | None = None
         for number, start in enumerate(starts):
             if any(np.abs(start - other).max(initial=0.0) <= ROUGH for other in starts[:number]):
@@ -279,11 +275,6 @@ class Motion:
             # A difference that rounding and tolerances explain makes no better motion.
             if best is None or found.energies[0] < best.energies[0] - self._options.step_tolerance:
                 best = found
-            if far and not number and (alike.penalty_weights != energy.penalty_weights).any():
-                start = (yield from self._lowered(alike, start, coupling, ROUGH, WORTH)).values
-                found = yield from self._lowered(energy, start, coupling, ROUGH, WORTH)
-                if found.energies[0] < best.energies[0] - self._options.step_tolerance:
-                    best = found
         assert best is not None
         return best.values
 
