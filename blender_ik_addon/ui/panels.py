@@ -93,7 +93,7 @@ def is_incomplete(item: POISE_PG_effector) -> bool:
 
 def errors_of(data: POISE_PG_armature, item: POISE_PG_effector) -> tuple[tuple[str, bool], ...]:
     """The errors of the last solve as the panel shows them, and whether they are misses."""
-    if is_incomplete(item) or item.state == 'FOLLOW':
+    if is_incomplete(item) or present_state(cast(Object, item.id_data), item) == 'FOLLOW':
         return ()  # what was measured is so no longer; what follows misses nothing
     length, angle = KINDS[item.kind].tolerances(data.tolerance_position, data.tolerance_rotation)
     length, angle = max(length, item.softness_position), max(angle, item.softness_rotation)

@@ -114,6 +114,24 @@ def test_what_was_reached_is_no_tick_where_a_target_was_deleted():
     assert panels.state_of(armature)[1] == 'CHECKMARK'
 
 
+@pytest.mark.parametrize("way", [-0.05, 5.0])
+def test_under_the_mouse_the_list_tells_of_the_hips_that_followed_until_then(way: float, tool: list[bool]):
+    armature: Any = builders.humanoid()
+    posing.setup_character(armature)
+    posing.switch_live(armature, True)
+    bpy.context.view_layer.update()
+    settings, hips = armature.poise, armature.poise.effectors["hips"]
+    assert hips.state == 'FOLLOW' and panels.errors_of(settings, hips) == ()
+    tool.append(True)
+    hips.target.location.z += way
+    bpy.context.view_layer.update()
+    assert hips.state == 'FOLLOW'  # the tool may be cancelled
+    (_, is_missed), _ = panels.errors_of(settings, hips)
+    assert is_missed == (way > 0.0)
+    said = str(panels.said_of(settings, hips))
+    assert " off" in said if way > 0.0 else said == "hips: on target"
+
+
 def test_what_is_said_of_an_effector_is_by_how_much_it_misses_and_its_present_state():
     armature: Any = builders.humanoid()
     posing.setup_character(armature)
