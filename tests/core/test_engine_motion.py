@@ -371,6 +371,18 @@ def test_a_body_that_floats_turns_no_more_than_the_one_whose_motion_it_follows(s
     assert turned < 1.3 * joint_steps(skeleton, there.matrices).max()  # 17 degrees
 
 
+@pytest.mark.parametrize("lever", [0.01, 0.003])
+def test_a_target_with_a_short_lever_is_met_against_the_preferred_pose(lever: float) -> None:
+    """At rest, and while the tip of the chain moves on a level below."""
+    skeleton, frames = chain(3), 20
+    turned = lever * np.array([np.cos(1.2), np.sin(1.2), 0.0])
+    target = forward_kinematics(skeleton, Pose.rest(skeleton)).point(0) + turned
+    near = ReachPoint(joint=0, point=np.array([lever, 0.0, 0.0]), target=target)
+    path = np.array([-1.5, 1.0, 0.0]) + 0.3 * curve(frames)
+    for tasks in ((near,), (near, ReachPoint(joint=2, point=tip(), target=path, priority=1))):
+        assert solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, (frames,))).reached
+
+
 @pytest.mark.parametrize("seed", [18, 23])
 def test_a_motion_backward_is_the_same(seed: int) -> None:
     """Two hands leave many ways to move: the frames that are solved first decide which one is found."""

@@ -17,9 +17,11 @@ a single pose. Between the two they change over 2 τ. With many levels the first
 
 Terms over time also resist the motion of the targets themselves, by a force that is known: T x for targets
 that move along x. A level that its frame can meet alone is strengthened by a multiple of that force, and is
-met however fast its targets move. One that the frame cannot meet is not, and does not jump; the frame counts
-less against the terms over time then. From frames beside it to those that are more than τ away this changes
-by degrees, from the force alone to its multiple: the body leans into what is out of reach over more frames.
+met however fast its targets move. It is also as strong as it has to be against the preferred pose and the
+levels below, which pull hard on targets with short levers. One that the frame cannot meet is not, and does
+not jump; the frame counts less against the terms over time then. From frames beside it to those that are more
+than τ away this changes by degrees, from the force alone to its multiple: the body leans into what is out of
+reach over more frames.
 Where targets jump the force has no bound. There the terms over time are weakened until it is no more than the
 penalty weight of a single pose: frames beside a jump would otherwise miss their targets to be nearer to it.
 """
@@ -225,9 +227,11 @@ class Motion:
         coupling, asked = _asked(energy, values, firm, coupling.weighted(_weights(energy, met, coupling)))
         # With a multiple of the force beside a frame that cannot meet its targets a limb would snap straight
         # there, or bend all at once.
-        last = _moving(energy).last
-        factor = 1.0 + LEVER ** _apart(met, coupling.span) / last * asked[:, None]
-        stronger = weak.with_penalty_weights(weak.penalty_weights * np.where(firm, factor, 1.0))
+        last, part = _moving(energy).last, LEVER ** _apart(met, coupling.span)
+        weights = weak.penalty_weights * np.where(firm, 1.0 + part / last * asked[:, None], 1.0)
+        full = energy.with_penalty_weights(np.where(firm, energy.penalty_weights, weights))
+        weights = np.maximum(weights, np.where(firm, part / LEVER * _enough(full, alone, firm), 0.0))
+        stronger = weak.with_penalty_weights(weights)
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, alone
 
@@ -467,6 +471,12 @@ def _weights(energy: Energy, met: BoolArray, coupling: Coupling) -> FloatArray:
     """Weight of each frame beside the terms over time, (F,) [1], for the penalties that are met, (F, K)."""
     apart = np.where(energy.exact, _apart(met, coupling.span), 1.0).min(axis=1, initial=1.0)
     return OUT_OF_REACH ** (1.0 - apart)
+
+
+def _enough(energy: Energy, values: FloatArray, met: BoolArray) -> FloatArray:
+    """Penalty weights that are enough for those that are met to stay so, (F, K) each, in bodies (F, nv)."""
+    energy = energy.allowing(np.where(met[:, energy.penalty_of_row], energy.at(values).residual, 0.0))
+    return energy.model(energy.at(values)).penalty_weights
 
 
 def _asked(
