@@ -292,12 +292,12 @@ class Motion:
         frames = np.flatnonzero(~met.all(axis=1))
         # The nearest pose that meets them, not the one that is preferred.
         near, moved = energy.select(frames).preferring(alone[frames]), np.zeros((len(frames), alone.shape[1]))
-        done = np.zeros(0, dtype=np.int64)
-        for spacing in SPACINGS:
+        done, numbers = np.zeros(0, dtype=np.int64), frames.astype(np.float64)
+        for spacing in SPACINGS if len(frames) else ():
             # Frames go about as far as those beside them.
-            rows = np.setdiff1d(np.arange(0, len(frames), spacing), done)
+            rows = np.setdiff1d(_every(len(frames), spacing), done)
             if len(done):
-                moved[rows] = _interpolated(self._times[frames[done]], moved[done], self._times[frames[rows]])
+                moved[rows] = _interpolated(numbers[done], moved[done], numbers[rows])
             some = near.select(rows)
             start = alone[frames[rows]] + moved[rows]
             found = yield from self._lowered(some, start, None, self._options.step_tolerance, WORTH)
