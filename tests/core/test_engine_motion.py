@@ -383,6 +383,45 @@ def test_a_target_with_a_short_lever_is_met_against_the_preferred_pose(lever: fl
         assert solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, (frames,))).reached
 
 
+def hands_alone(seed: int) -> tuple[Skeleton, Pose, list[Task]]:
+    """A motion, and its two hands as targets: these leave many ways to move."""
+    skeleton, frames, rng = upper_body(limit=1.2), 28, np.random.default_rng(seed)
+    t, count = np.linspace(0.0, np.pi, frames)[:, None], len(skeleton) * 3
+    waves = np.sin(t * rng.uniform(0.5, 2.0, count) + rng.uniform(0.0, 6.0, count))
+    channels = np.zeros((frames, len(skeleton), 6))
+    channels[..., 3:] = waves.reshape(frames, -1, 3)
+    channels[:, 0, :3] = 0.0, -1.0, -0.2
+    poses = Pose.from_channels(channels)
+    return skeleton, poses, followed(skeleton, forward_kinematics(skeleton, poses), "hand.L", "hand.R")
+
+
+@pytest.mark.parametrize("seed", [18, 23])
+def test_a_motion_backward_is_the_same(seed: int) -> None:
+    """The frames that are solved first decide which of many motions is found."""
+    skeleton, poses, forth = hands_alone(seed)
+    back = [task.moved(task.aim[::-1]) for task in forth]
+    first, second = (
+        solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, poses.frames)) for tasks in (forth, back)
+    )
+    assert first.reached and second.reached
+    away = np.abs(second.pose.channels[::-1] - first.pose.channels)
+    assert away.max() < np.radians(0.1)
+
+
+@pytest.mark.parametrize("seed", [18, 23])
+def test_a_motion_does_not_depend_on_where_its_frames_are(seed: int) -> None:
+    """Neither on what was solved before nor on other keys: a motion that is solved again is the same."""
+    skeleton, poses, tasks = hands_alone(seed)
+    rest = Pose.rest(skeleton, poses.frames)
+    problem = Problem(skeleton, tasks, preferred=rest.channels[0])
+    first = solve_sequence(problem, rest)
+    moved = [number for number, name in enumerate(skeleton.names) if name not in ("neck", "head")]
+    for start in (first.pose, poses):
+        again = solve_sequence(problem, start)
+        away = np.abs(again.pose.channels - first.pose.channels)[:, moved]
+        assert away.max() < 1e-6
+
+
 @pytest.mark.parametrize(("width", "depth"), [(0.1, 0.6), (0.3, 0.3), (0.3, 0.6)])
 def test_a_limb_that_is_straight_for_a_moment_meets_what_it_meets_alone(width: float, depth: float) -> None:
     """In that frame the target is farther than the limb reaches, by less than the tolerance."""

@@ -155,7 +155,7 @@ class Motion:
         known, deviation = times, weak.at(self._start).deviation
         met = np.zeros((frames, weak.penalties), dtype=np.bool_)  # not known yet
         for spacing in spacings:
-            index = np.unique(np.append(np.arange(0, frames, spacing), frames - 1))
+            index = _every(frames, spacing)
             some, wanted = weak.select(index), times[index]
             values = (_interpolated(known, deviation, wanted) + some.preferred) / weight
             after, before = np.searchsorted(known, wanted), np.searchsorted(known, wanted, side="right") - 1
@@ -293,9 +293,9 @@ class Motion:
         # The nearest pose that meets them, not the one that is preferred.
         near, moved = energy.select(frames).preferring(alone[frames]), np.zeros((len(frames), alone.shape[1]))
         done, numbers = np.zeros(0, dtype=np.int64), frames.astype(np.float64)
-        for spacing in SPACINGS:
+        for spacing in SPACINGS if len(frames) else ():
             # Frames go about as far as those beside them.
-            rows = np.setdiff1d(np.arange(0, len(frames), spacing), done)
+            rows = np.setdiff1d(_every(len(frames), spacing), done)
             if len(done):
                 moved[rows] = _interpolated(numbers[done], moved[done], numbers[rows])
             some = near.select(rows)
@@ -377,6 +377,13 @@ def _progress(plan: Plan[_Result], begin: float, end: float) -> Generator[float,
             return stop.value
         part += NEARER * (end - part)
         yield part
+
+
+def _every(frames: int, spacing: int) -> IntArray:
+    """Frames at most so far apart, the same ones from either end, rising; the first and the last included."""
+    last = frames - 1
+    index = np.rint(np.linspace(0, last, -(-last // spacing) + 1)).astype(np.int64)
+    return np.union1d(index, last - index)
 
 
 def _lowest_way(energy: Energy, ways: FloatArray, energies: FloatArray, coupling: Coupling) -> FloatArray:

@@ -325,7 +325,8 @@ class SequenceJob:
         if loop:
             frames, times = rounds(times, self._own, options.smoothness)
             more = (len(frames) - (end - begin + 1)) // 2
-        start = energy.unwound(self._begin)
+        # Where the frames are, such as on the keys of a bake before, has no part in where a motion ends.
+        start = energy.preferred / energy.weight if self._far else energy.unwound(self._begin)
         if stays.any():
             start = np.where(stays[:, None], values, start)
             energy = energy.within(*(np.where(stays[:, None], start, bound) for bound in (-np.inf, np.inf)))
