@@ -134,8 +134,8 @@ class Model:
     """Without the posture's own 1, (N, nv, nv)."""
     curvature: FloatArray
     """Σ_k y_k ∂²r_k/∂u∂u, the part of it by which residuals bend, (N, nv, nv)."""
-    row_weights: FloatArray
-    """σ_k/z_k of each row, z_k with what the level gives way to, (N, m)."""
+    of_rows: FloatArray
+    """∂²E/∂r∂r, with what levels give way to: what stands between Jᵀ and J in the Hessian, (N, m, m)."""
     penalty_weights: FloatArray
     """σ_k, of penalties that are met no more than is enough, (N, K)."""
     resting: BoolArray
@@ -361,17 +361,15 @@ class Energy:
             if (pressed == resting).all():
                 break
             resting = pressed
-        row_weights = self._of_rows(enough / given)
         by_norm = r / self._of_rows(2.0 * norms * given)
-        # What stands between Jᵀ and J, (N, m, m).
         of_rows = -forces[:, :, None] * by_norm[:, None, :] * self._same_penalty
         of_rows = of_rows + of_rows.swapaxes(1, 2)
-        diagonals(of_rows)[...] += row_weights
+        diagonals(of_rows)[...] += self._of_rows(enough / given)
         curved = self.system.curvature(state.posed, forces * self.row_scale)
         curved *= self._curvature_scale
         hessian = jacobian.swapaxes(1, 2) @ (of_rows @ jacobian)
         hessian += curved
-        return Model(jacobian, gradient, hessian, curved, row_weights, enough, resting)
+        return Model(jacobian, gradient, hessian, curved, of_rows, enough, resting)
 
     def _gradient(self, jacobian: FloatArray, residual: FloatArray, weights: FloatArray) -> FloatArray:
         """Gradient (N, nv) by penalties with a weight of each residual, (N, K)."""
@@ -395,7 +393,7 @@ class Energy:
         damped = self.stiffness + np.reshape(damping, (-1, 1))
         gram = (moving / damped[:, None, :]) @ moving.swapaxes(1, 2)
         wanted = residual - times(moving, towards * self.stiffness / damped)
-        own = diagonals(gram) + least_diagonal(gram)
+        own = diagonals(gram) + _least_diagonal(gram)
         given = norms
         while True:
             diagonals(gram)[...] = own + self._of_rows(given / self.penalty_weights)
@@ -409,6 +407,6 @@ class Energy:
         return forces, np.minimum(sizes, self.penalty_weights), given
 
 
-def least_diagonal(gram: FloatArray) -> FloatArray:
+def _least_diagonal(gram: FloatArray) -> FloatArray:
     """Least diagonal that keeps the rank of J Jᵀ (N, m, m) full in spite of rounding, (N, 1)."""
     return 1e-15 * diagonals(gram).max(axis=1, keepdims=True, initial=0.0) + np.finfo(float).tiny

@@ -17,8 +17,9 @@ An iteration tries one step of each group:
 2. **Step**: of Newton's method with μ added to the Hessian [Levenberg-Marquardt], inside the limits by an
    active set [HintermullerItoKunisch2003]: channels that would pass a limit are stopped there, those that
    would rather leave theirs are let go, and the step is found again.
-3. **Correction**: the change of residuals that is not linear in the step is taken back with the same
-   matrices, μ included [NocedalWright2006 §18.3], a few times: the chord method on levels that are met.
+3. **Correction**: the change of residuals that is not linear in the step is answered with the same damped
+   Hessian, as long as each time takes away a tenth of what is left: the chord method
+   [NocedalWright2006 §18.3, there for constraints].
 4. **Acceptance** by one merit: the energy, in which levels that are met are as strong as they need to be (an
    exact penalty is exact from |y| on). μ follows how well the model told the change: what it leaves out grows
    with the third power of the step. A step is cut off at the largest change of an angle. The next one is
@@ -37,7 +38,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
 from ..model.mechanism import PosedMechanism
 from .coupling import BandFactors, Coupling, Part
-from .energy import MET, ROUNDING_OFF, Energy, Model, State, least_diagonal
+from .energy import MET, ROUNDING_OFF, Energy, Model, State
 
 DAMPING: Final = (100.0, 1e-6)
 """μ at the start of a descent that may have far to go, and the least, with which others start [1]."""
@@ -50,9 +51,7 @@ TRUSTED: Final = 0.3
 FLAT: Final = 1e-2
 """Least curvature of a direction that bent down [1]."""
 BENT: Final = 1e-2
-"""Cost of what is left to correct, by the decrease that the model predicts, that is not worth it [1]."""
-CORRECTIONS: Final = 4
-"""Most corrections of a step."""
+"""Part of the decrease that the model predicts which is not worth a correction if it is left out [1]."""
 FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken whatever the merit says: rounding would decide."""
 NEARLY: Final = 0.3
@@ -363,41 +362,39 @@ class _Step:
         """Try the step of each group."""
         descent, energy, here, frames = self._descent, self._energy, self._here, self._descent.frames
         low, high = self._low, self._high
-        change, held, product, damping = self._newton()
-        stays = held & _pressed(self._gradient + product, change, high)
+        straight, held, linear = self._newton()
+        rows = np.arange(len(straight))
+        product, damping = linear.times(straight, rows), linear.damping
+        stays = held & _pressed(self._gradient + product, straight, high)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
-        size = descent.largest(change)
+        size = descent.largest(straight)
         short = descent.max_angle / np.maximum(size, descent.max_angle)
         size *= short
-        square, curvature = (descent.by_group((change * other).sum(axis=1)) for other in (change, product))
+        square, curvature = (
+            descent.by_group((straight * other).sum(axis=1)) for other in (straight, product)
+        )
         # With so much more damping the step would have been as short.
         more = (1.0 / short - 1.0) * curvature.sum(axis=1) / np.maximum(square.sum(axis=1), 1e-300)
         curvature /= np.maximum(square * short[:, None], 1e-300)
-        change *= short.repeat(frames)[:, None]
-        predicted = here.residual + times(self._model.jacobian, change)
-        promised = self._promised(predicted, change)
+        straight *= short.repeat(frames)[:, None]
+        promised = self._promised(straight)
         wanted = (self._merit - promised).sum(1)
         penalty_weights = self._model.penalty_weights
-        there = energy.at(here.values + change / energy.weight)
+        there = energy.at(here.values + straight / energy.weight)
         merit = descent.merit(there, penalty_weights)
-        live = np.ones(len(merit), dtype=np.bool_)
-        correcting = self._correcting(held | (change <= low) | (change >= high), damping)
-        for _ in range(CORRECTIONS):
-            bent = there.residual - predicted
-            back = -(bent[:, None, :] @ correcting)[:, 0]
-            costs = energy.penalty_terms(energy.squares(bent), penalty_weights).sum(axis=1)
-            live &= descent.by_group(costs).sum(1) > BENT * np.abs(wanted)
-            live &= descent.largest(back) <= 0.5 * size
-            if not live.any():
-                break
-            corrected = np.minimum(np.maximum(change + back, low), high)
+        left = (merit - promised).sum(1)
+        live = left > BENT * np.abs(wanted)
+        while live.any():
+            back = linear.solve(-self._bent(there), held, rows)
+            corrected = np.minimum(np.maximum(straight + back, low), high)
             other = energy.at(here.values + corrected / energy.weight)
             other_merit = descent.merit(other, penalty_weights)
-            live &= other_merit.sum(1) < merit.sum(1)
-            mask = live.repeat(frames)
-            there = there.replaced(*_some(energy, other, mask))
+            before, left = left, (other_merit - promised).sum(1)
+            live &= (descent.largest(back) <= 0.5 * size) & (left < before)
+            there = there.replaced(*_some(energy, other, live.repeat(frames)))
             merit = np.where(live[:, None], other_merit, merit)
-            change = np.where(mask[:, None], corrected, change)
+            # Where less than a tenth is gone a new model leads further.
+            live &= (left <= 0.9 * before) & (left > BENT * np.abs(wanted))
         taken = ((self._merit - merit).sum(1) > 0.0) | ~(size > FINE)
         old = descent.by_group(damping)
         least = np.where(short < 1.0, old.T + more, DAMPING[1]).T
@@ -407,8 +404,8 @@ class _Step:
         longer = 1.0 + old / np.minimum(np.maximum(curvature - old, FLAT), 1.0)
         return _Outcome(taken, there, (moved * longer).ravel(), new.ravel(), wanted, stays)
 
-    def _newton(self) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray]:
-        """The step inside the limits, channels held there, the damped Hessian by it, (n, nv), and μ, (n,)."""
+    def _newton(self) -> tuple[FloatArray, BoolArray, _Linear]:
+        """The step inside the limits (n, nv), channels held there, and the damped Hessian."""
         damping = self._descent.damping
         while True:
             linear = _Linear(self._hessian, damping, self._tied, self._energy.stiffness)
@@ -419,7 +416,7 @@ class _Step:
                 self._straighten()
                 damping = np.maximum(damping * GROW, FLAT)
             else:
-                return change, held, linear.times(change, np.arange(len(change))), damping
+                return change, held, linear
 
     def _next_damping(
         self,
@@ -457,19 +454,17 @@ class _Step:
         refused = np.where(uphill, np.sqrt(old * refused), refused)
         return np.where(taken[:, None], new, refused)
 
-    def _correcting(self, fixed: BoolArray, damping: FloatArray) -> FloatArray:
-        """Damped inverse (N, m, nv) of the Jacobian by the channels that are not fixed (N, nv)."""
-        damped = self._energy.stiffness + damping[:, None]
-        moving = self._model.jacobian * ~fixed[:, None, :]
-        back = moving / damped[:, None, :]
-        gram = back @ moving.swapaxes(1, 2)
-        diagonals(gram)[...] += 1.0 / self._model.row_weights + least_diagonal(gram)
-        return np.asarray(np.linalg.inv(gram) @ back, dtype=np.float64)
+    def _bent(self, there: State) -> FloatArray:
+        """Gradient of what the residuals of a trial have that is not linear in its step, (n, nv)."""
+        here, jacobian = self._here, self._model.jacobian
+        bent = there.residual - here.residual - times(jacobian, there.deviation - here.deviation)
+        gradient = (times(self._model.of_rows, bent)[:, None, :] @ jacobian)[:, 0]
+        return gradient if self._tied is None else gradient * self._tied.shares[:, None]
 
-    def _promised(self, predicted: FloatArray, change: FloatArray) -> FloatArray:
+    def _promised(self, change: FloatArray) -> FloatArray:
         """The merit of each frame as the linear model of the residual has it, (G, F)."""
-        energy, model = self._energy, self._model
-        deviation = self._here.deviation + change
+        energy, model, here = self._energy, self._model, self._here
+        predicted, deviation = here.residual + times(model.jacobian, change), here.deviation + change
         own = energy.penalty_terms(energy.squares(predicted), model.penalty_weights).sum(axis=1)
         own += energy.posture(deviation)
         # What a correction of the bent residual changes in the posture, to second order.
@@ -484,6 +479,10 @@ class _Linear:
         self, hessian: FloatArray, damping: FloatArray, tied: Part | None, stiffness: FloatArray
     ) -> None:
         self._hessian, self._stiffness = hessian, stiffness
+        self.damping = damping
+        """μ, (N,)."""
+        self._factors: tuple[BoolArray, BandFactors] | None = None
+        """Those of the last solution of a motion, and what was held."""
         self._band = None if tied is None else tied.band
         self._added: FloatArray = np.broadcast_to(damping[:, None], hessian.shape[:2])
         """What is added to the diagonals, (N, nv)."""
@@ -496,7 +495,10 @@ class _Linear:
         Raises:
             numpy.linalg.LinAlgError: The matrices of a motion are not positive definite.
         """
-        right, matrices = np.where(held, 0.0, right), self._hessian[rows]
+        right = np.where(held, 0.0, right)
+        if self._factors is not None and np.array_equal(held, self._factors[0]):
+            return self._factors[1].solve(right)
+        matrices = self._hessian[rows]
         diagonals(matrices)[...] += self._added[rows]
         _mask(matrices, held)
         if self._band is None:
@@ -504,7 +506,8 @@ class _Linear:
         moving, band = ~held, self._band
         first = band.first[:, None] * self._stiffness * (moving[1:] & moving[:-1])
         second = band.second[:, None] * self._stiffness * (moving[2:] & moving[:-2])
-        return BandFactors(matrices, first, second).solve(right)
+        self._factors = held.copy(), BandFactors(matrices, first, second)
+        return self._factors[1].solve(right)
 
     def times(self, change: FloatArray, rows: IntArray) -> FloatArray:
         """The matrices by changes (m, nv) of some frames, all those of a motion."""

@@ -5,10 +5,12 @@ The energy of a motion is the energies of its frames and the terms over time of 
 The terms follow from the times of the frames, so every 8th frame is a problem of the same kind, at an eighth
 of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
 so on to all frames, where a few iterations are left. Which frames can meet their targets is taken from
-the coarser frames on either side, until all frames are solved alone. A motion that jumps, or misses much more
-than its frames alone, was lost between frames far apart. Another one begins with each frame alone, restarts
-included: of these poses, and of those to which they lead in the frames before and after, it takes the way of
-least energy. As long as this lowers the motion and it is still lost, the same is done again.
+the coarser frames on either side, until all frames are solved alone.
+
+**Where it begins**: each of the frames far apart is solved alone. Of these poses, and of those to which they
+lead in the frames before and after, the way of least energy is taken, by dynamic programming. A motion that
+jumps, or misses much more than its frames alone, was lost between frames far apart. Another one begins with
+the same search among all frames, with restarts.
 
 **Penalty weights.** With those of a single pose a motion would jump for the last hundredth of a
 millimetre, where a limb gets straight or turns about. So levels are weaker here, and nearer to each other
@@ -30,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final, TypeVar
 
 import numpy as np
@@ -56,7 +59,7 @@ WINDOW: Final = 96
 OVERLAP: Final = 6.0
 """Time in smoothnesses [1] in which a motion forgets a change: of 1 rad less than 0.2° is left."""
 WORTH: Final = 1e-2
-"""Decrease of the energy [1] that is not worth an iteration to see which start leads lower, or what a frame
+"""Decrease of the energy [1] that is not worth an iteration in frames far apart, or to see what a frame
 misses alone: of that it is a millionth of the reach at most."""
 FIRM: Final = (1250.0, 10.0)
 """Most and least penalty weight of a level whose targets move, where there are many [1]: firmer levels that
@@ -66,6 +69,8 @@ RESTING: Final = 0.01
 LOST: Final = (0.05, 0.5)
 """By how much more a motion misses a level than a pose alone [1], or a joint turns from frame to frame [rad],
 for another motion to be searched for."""
+POSES: Final = 8
+"""Most poses of a frame between which a motion chooses where it begins."""
 NEARER: Final = 0.2
 """Part of the rest by which reported progress grows with an iteration [1]: their number is not known."""
 
@@ -147,7 +152,7 @@ class Motion:
     def run(self) -> Iterator[float]:
         """Minimise the energy; gives the part done in (0, 1] after each iteration."""
         frames = len(self._times)
-        spacings = [spacing for spacing in SPACINGS[:-1] if self._far and frames >= 2 * spacing]
+        spacings = [spacing for spacing in SPACINGS[:-1] if frames >= 2 * spacing] or [1] if self._far else []
         # All frames count twice, and so do those farthest apart.
         work = 2.0 + sum(1.0 / spacing for spacing in (*spacings[:1], *spacings))
         done = 0.0
@@ -161,21 +166,17 @@ class Motion:
             after, before = np.searchsorted(known, wanted), np.searchsorted(known, wanted, side="right") - 1
             coupling = Coupling.of(wanted, self._options.smoothness)
             weights = _weights(some, met[before] & met[after], coupling)
-            starts = [values]
             if spacing == spacings[0]:
-                plan = self._followed(some, values)
-                ways, _ = yield from _progress(plan, done / work, (done + 1.0 / spacing) / work)
-                starts = [values, *ways]
+                search = self._through_minima(some, values, coupling.weighted(weights), restarts=0)
+                values = yield from _progress(search, done / work, (done + 1.0 / spacing) / work)
                 done += 1.0 / spacing
             for window in windows(wanted, self._options.smoothness):
                 part, first = window.frames, window.frames.start + window.fixed
-                plan = self._lowest(
-                    _from(some, values, window),
-                    [start[part] for start in starts],
-                    Coupling.of(wanted[part], self._options.smoothness).weighted(weights[part]),
-                )
+                coupling = Coupling.of(wanted[part], self._options.smoothness).weighted(weights[part])
+                plan = self._lowered(_from(some, values, window), values[part], coupling, ROUGH, WORTH)
                 begin, end = (done + np.array([first, window.kept]) / len(index) / spacing) / work
-                values[part] = yield from _progress(plan, float(begin), float(end))
+                found = yield from _progress(plan, float(begin), float(end))
+                values[part] = found.values
             done += 1.0 / spacing
             known, deviation = wanted, values * weight - some.preferred
             met = _with_all_above(some, self._met(some, some.at(values)))
@@ -183,33 +184,25 @@ class Motion:
         for window in windows(times, self._options.smoothness):
             first = window.frames.start + window.fixed
             begin, end = (done + 2.0 * np.array([first, window.kept]) / frames) / work
-            yield from _progress(
-                self._solve(window, far=self._far and not spacings), float(begin), float(end)
-            )
+            yield from _progress(self._solve(window), float(begin), float(end))
             self.finished = window.kept
             yield float(end)
 
-    def _solve(self, window: Window, *, far: bool) -> Plan[None]:
-        """Minimise over all frames of a window; its minimum may be `far` from where they are."""
+    def _solve(self, window: Window) -> Plan[None]:
+        """Minimise over all frames of a window."""
         part = window.frames
         energy = _from(self._energy, self.values, window)
         weak = _from(self._weak, self.values, window)
         coupling = Coupling.of(self._times[part], self._options.smoothness)
-        values = self.values[part]
-        if far:  # else fewer frames have led near it, or a pass before
-            # It is not known yet which frames can meet their targets.
-            values = yield from self._lowest(weak, [values], coupling.weighted(OUT_OF_REACH))
-        found, alone = yield from self._strengthened(energy, weak, values, coupling)
-        while self._far and (yield from self._is_lost(energy, found.values, window.fixed)):
+        found, alone, judged = yield from self._strengthened(energy, weak, self.values[part], coupling)
+        if self._far and (yield from self._is_lost(energy, found.values, window.fixed)):
             # Frames far apart do not see how fast a body turns, nor on which side of a limit it ends.
-            each = yield from searching(energy, found.values, self._options, self._reached)
-            ways, energies = yield from self._followed(energy, each.values, each)
-            start = _lowest_way(energy, ways, energies, coupling)
-            other, by_itself = yield from self._strengthened(energy, weak, start, coupling)
-            least, total = (self._strict(energy, one.values, coupling) for one in (found, other))
-            if total > (1.0 - LOWER) * least:
-                break
-            found, alone = other, by_itself
+            restarts = self._options.restarts
+            start = yield from self._through_minima(judged, found.values, coupling, restarts=restarts)
+            other, by_itself, _ = yield from self._strengthened(energy, weak, start, coupling)
+            least, total = (self._total(judged, one.values, coupling) for one in (found, other))
+            if total < (1.0 - LOWER) * least:
+                found, alone = other, by_itself
         self.values[part] = energy.at(found.values).values
         new = slice(part.start + window.fixed, part.stop)
         self.alone[new] = alone[window.fixed :]
@@ -219,8 +212,12 @@ class Motion:
 
     def _strengthened(
         self, energy: Energy, weak: Energy, values: FloatArray, coupling: Coupling
-    ) -> Plan[tuple[Minimum, FloatArray]]:
-        """The minimum with levels strengthened by what their targets' motion asks for; each frame alone."""
+    ) -> Plan[tuple[Minimum, FloatArray, Energy]]:
+        """The minimum with levels strengthened by what their targets' motion asks for.
+
+        Returns:
+            It, each frame alone, (F, nv), and the energy with these weights.
+        """
         met, alone = yield from self._alone(energy, values)
         # Soft tasks keep their weight: they are meant to give way.
         firm = met & energy.exact
@@ -233,7 +230,7 @@ class Motion:
         weights = np.maximum(weights, np.where(firm, part / LEVER * _enough(full, alone, firm), 0.0))
         stronger = weak.with_penalty_weights(weights)
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
-        return found, alone
+        return found, alone, stronger
 
     def _is_lost(self, energy: Energy, values: FloatArray, fixed: int) -> Plan[bool]:
         """Whether joints of a motion (F, nv) jump, or it misses by much more than its frames alone.
@@ -259,8 +256,8 @@ class Motion:
         better = (gained > LOST[0]) & np.logical_and.accumulate(gained > -ROUGH, axis=1)
         return bool(better.any())
 
-    def _strict(self, energy: Energy, values: FloatArray, coupling: Coupling) -> float:
-        """Energy of a motion (F, nv) with the weights of single poses, without levels that are reached."""
+    def _total(self, energy: Energy, values: FloatArray, coupling: Coupling) -> float:
+        """Energy of a motion (F, nv), without levels that are reached."""
         energy, values = energy.continuous(values)
         state, every = energy.at(values), np.arange(len(values))
         terms = energy.penalty_terms(state.squares, energy.penalty_weights)
@@ -268,19 +265,6 @@ class Motion:
         tied = coupling.part(every, np.zeros_like(state.deviation))
         own = terms.sum(axis=1) + state.posture
         return float(tied.energies(own, state.deviation, energy.stiffness).sum())
-
-    def _lowest(self, energy: Energy, starts: Sequence[FloatArray], coupling: Coupling) -> Plan[FloatArray]:
-        """The lowest minimum from given starts, (F, nv) each, roughly."""
-        best: Minimum | None = None
-        for number, start in enumerate(starts):
-            if any(np.abs(start - other).max(initial=0.0) <= ROUGH for other in starts[:number]):
-                continue
-            found = yield from self._lowered(energy, start, coupling, ROUGH, WORTH)
-            # A difference that rounding and tolerances explain makes no better motion.
-            if best is None or found.energies[0] < best.energies[0] - self._options.step_tolerance:
-                best = found
-        assert best is not None
-        return best.values
 
     def _alone(self, energy: Energy, values: FloatArray) -> Plan[tuple[BoolArray, FloatArray]]:
         """Which levels each frame (F, nv) meets alone with all levels above, (F, K), and its pose then.
@@ -313,35 +297,31 @@ class Motion:
         missed = system.errors(state.posed) > self._reached
         return ~(missed[:, system.task_of_row] @ energy.members)
 
-    def _followed(
-        self, energy: Energy, values: FloatArray, alone: Minimum | None = None
-    ) -> Plan[tuple[FloatArray, FloatArray]]:
-        """Each frame minimised alone, from the one before it on the way from either end.
+    def _through_minima(
+        self, energy: Energy, values: FloatArray, coupling: Coupling, *, restarts: int
+    ) -> Plan[FloatArray]:
+        """The motion of least energy from minimum to minimum of its frames, (F, nv).
+
+        Of those that each frame alone has, and those to which they lead in the frames before and after.
 
         Args:
             energy: Of F frames.
-            values: Where to start at the ends, (F, nv).
-            alone: Minima that take the place of higher ones on two more ways.
-
-        Returns:
-            W ways, (W, F, nv), and the energies of their frames, (W, F).
+            values: Where to search from too, (F, nv).
+            coupling: Terms over time.
+            restarts: Most random starts of each frame.
         """
-        last = len(values) - 1
-        first = np.array([0, last] if alone is None else [0, last, 0, last])
-        way, forth = np.arange(len(first)), np.where(first > 0, -1, 1)
-        ways, energies = np.stack([values] * len(first)), np.zeros((len(first), last + 1))
-        before = first
-        for step in range(last + 1):
-            frames = first + step * forth
-            found = yield from self._lowered(energy.select(frames), ways[way, before], None, ROUGH)
-            reached, lowest = found.values, found.energies
-            if alone is not None:
-                lower = (alone.energies[frames] < lowest) & (way > 1)
-                reached = np.where(lower[:, None], alone.values[frames], reached)
-                lowest = np.where(lower, alone.energies[frames], lowest)
-            ways[way, frames], energies[way, frames] = reached, lowest
-            before = frames
-        return ways, energies
+        alone = yield from searching(energy, values, replace(self._options, restarts=restarts), self._reached)
+        frames = range(len(alone.values))
+        poses = [(alone.values[[frame]], alone.energies[[frame]]) for frame in frames]
+        for way in (frames, frames[::-1]):
+            for before, frame in pairwise(way):
+                start = poses[before][0]
+                some = energy.select(np.full(len(start), frame))
+                found = yield from self._lowered(some, start, None, ROUGH)
+                values = np.vstack([poses[frame][0], found.values])
+                energies = np.append(poses[frame][1], found.energies)
+                poses[frame] = _different(energy, values, energies)
+        return _lowest_way(energy, poses, coupling)
 
     def _lowered(
         self,
@@ -386,30 +366,48 @@ def _every(frames: int, spacing: int) -> IntArray:
     return np.union1d(index, last - index)
 
 
-def _lowest_way(energy: Energy, ways: FloatArray, energies: FloatArray, coupling: Coupling) -> FloatArray:
-    """The motion with the least energy among those that change from way to way, (F, nv).
+def _lowest_way(
+    energy: Energy, poses: Sequence[tuple[FloatArray, FloatArray]], coupling: Coupling
+) -> FloatArray:
+    """The motion of least energy that has one of some poses in each frame, (F, nv).
 
-    By dynamic programming, with the squared speeds of the terms over time alone.
+    By dynamic programming over the poses of two frames in turn, which the terms over time need.
 
     Args:
-        energy: Of F frames.
-        ways: W poses in each, (W, F, nv).
-        energies: Their own energies, (W, F).
+        energy: Of F frames, two at least.
+        poses: Of each frame, (W, nv), and their own energies, (W,); W may differ.
         coupling: Terms over time.
     """
-    count, frames, _ = ways.shape
-    deviation = ways * energy.weight - energy.preferred
-    total = coupling.shares[0] * energies[:, 0]
-    came = np.zeros((frames, count), dtype=np.int64)
-    for frame in range(1, frames):
-        steps = energy.unturned(deviation[:, None, frame] - deviation[:, frame - 1])  # (W, W, nv)
-        through = total + 0.5 * coupling.speeds[frame - 1] * (np.square(steps) @ energy.stiffness)
-        came[frame] = through.argmin(axis=1)
-        total = through.min(axis=1) + coupling.shares[frame] * energies[:, frame]
-    way = np.full(frames, total.argmin())
-    for frame in range(frames - 1, 0, -1):
-        way[frame - 1] = came[frame, way[frame]]
-    return np.asarray(ways[way, np.arange(frames)], dtype=np.float64)
+    own = [share * energies for share, (_, energies) in zip(coupling.shares, poses, strict=True)]
+    deviations = [
+        values * energy.weight - one for one, (values, _) in zip(energy.preferred, poses, strict=True)
+    ]
+    scale = np.sqrt(energy.stiffness)
+    # From each pose to each of the next frame, (W, W', nv).
+    steps = [scale * energy.unturned(after - before[:, None]) for before, after in pairwise(deviations)]
+    total, came = own[0][:, None], list[IntArray]()
+    for frame, step in enumerate(steps):
+        if frame:
+            rates = coupling.rates[frame - 1 : frame + 1]
+            change = rates[1] * step - rates[0] * steps[frame - 1][:, :, None]  # (W, W', W'', nv)
+            through = total[:, :, None] + 0.5 * coupling.accelerations[frame - 1] * np.square(change).sum(3)
+            came.append(through.argmin(axis=0))
+            total = through.min(axis=0)
+        total = total + own[frame + 1] + 0.5 * coupling.speeds[frame] * np.square(step).sum(axis=2)
+    way = list(divmod(int(total.argmin()), total.shape[1]))
+    for some in reversed(came):
+        way.insert(0, int(some[way[0], way[1]]))
+    return np.array([values[index] for index, (values, _) in zip(way, poses, strict=True)])
+
+
+def _different(energy: Energy, values: FloatArray, energies: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The poses (W, nv) with the least energies, without those that go nowhere else, and their energies."""
+    kept = list[int]()
+    for number in np.argsort(energies, kind="stable").tolist():
+        away = energy.unturned((values[kept] - values[number]) * energy.weight) / energy.weight
+        if (np.abs(away).max(axis=1, initial=0.0) > LOST[1]).all():
+            kept.append(number)
+    return values[kept[:POSES]], energies[kept[:POSES]]
 
 
 def _middles(frames: BoolArray) -> IntArray:
