@@ -310,17 +310,20 @@ class Motion:
             coupling: Terms over time.
             restarts: Most random starts of each frame.
         """
-        alone = yield from searching(energy, values, replace(self._options, restarts=restarts), self._reached)
-        frames = range(len(alone.values))
-        poses = [(alone.values[[frame]], alone.energies[[frame]]) for frame in frames]
+        options, frames = replace(self._options, restarts=restarts), range(len(values))
+        poses = list[tuple[FloatArray, FloatArray]]()
+        # Each frame has two starts: no more poses at once than a window has frames.
+        for block in np.array_split(frames, -(-2 * len(frames) // WINDOW)):
+            alone = yield from searching(energy.select(block), values[block], options, self._reached)
+            poses += zip(alone.values[:, None], alone.energies[:, None], strict=True)
         for way in (frames, frames[::-1]):
             for before, frame in pairwise(way):
                 start = poses[before][0]
                 some = energy.select(np.full(len(start), frame))
                 found = yield from self._lowered(some, start, None, ROUGH)
-                values = np.vstack([poses[frame][0], found.values])
+                every = np.vstack([poses[frame][0], found.values])
                 energies = np.append(poses[frame][1], found.energies)
-                poses[frame] = _different(energy, values, energies)
+                poses[frame] = _different(energy, every, energies)
         return _lowest_way(energy, poses, coupling)
 
     def _lowered(
