@@ -56,7 +56,7 @@ OUT_OF_REACH: Final = 0.25
 do not fold at once where they go out of reach."""
 WINDOW: Final = 96
 """Least number of frames that a window of a long motion adds."""
-OVERLAP: Final = 9.0
+OVERLAP: Final = 10.0
 """Time in smoothnesses [1] in which a motion forgets a change: of 1 rad less than 0.01° is left."""
 WORTH: Final = 1e-2
 """Decrease of the energy [1] that is not worth an iteration in frames far apart, or to see what a frame
