@@ -395,7 +395,7 @@ def hands_alone(seed: int, frames: int = 28) -> tuple[Skeleton, Pose, list[Task]
     return skeleton, poses, followed(skeleton, forward_kinematics(skeleton, poses), "hand.L", "hand.R")
 
 
-@pytest.mark.parametrize(("seed", "frames"), [(18, 28), (23, 28), (8, 150)])
+@pytest.mark.parametrize(("seed", "frames"), [(23, 28), (8, 150)])
 def test_a_motion_backward_is_the_same(seed: int, frames: int) -> None:
     """The frames that are solved first decide which of many motions is found, and where windows end."""
     skeleton, poses, forth = hands_alone(seed, frames)
