@@ -235,8 +235,8 @@ def test_windows_cover_every_frame_once_and_overlap_by_the_time_they_promise(
 
 def test_windows_give_the_motion_that_is_solved_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a window keeps stays to the last bit, and does not know where the window has ended."""
-    frames = 160
-    phase = np.linspace(0.0, 12.0, frames)
+    frames = 320
+    phase = np.linspace(0.0, 24.0, frames)
     places = np.stack([0.08 * np.sin(phase) - 0.15, 0.1 * np.cos(phase) - 0.25, 0.1 * np.sin(phase)], axis=1)
     skeleton = upper_body(limit=1.5)
     poses, times = Pose.rest(skeleton, (frames,)), np.arange(frames) / 24
