@@ -404,7 +404,7 @@ def _lowest_way(
 
 
 def _different(energy: Energy, values: FloatArray, energies: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The poses (W, nv) with the least energies, without those that go nowhere else, and their energies."""
+    """The poses (W, nv) with the least energies, none within a jump of a lower one, and their energies."""
     kept = list[int]()
     for number in np.argsort(energies, kind="stable").tolist():
         away = energy.unturned((values[kept] - values[number]) * energy.weight) / energy.weight
