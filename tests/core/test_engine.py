@@ -72,6 +72,21 @@ def test_the_gradient_is_that_of_the_energy(seed: int, softness: float) -> None:
         assert_allclose(gradient[:, channel], slope, atol=1e-5, rtol=1e-5)
 
 
+@given(pull=st.floats(0.0, 100.0), softness=st.sampled_from([0.0, 0.02]), seed=st.integers(0, 99))
+def test_drawn_to_a_pose_the_energy_is_itself_and_a_spring_to_it(
+    pull: float, softness: float, seed: int
+) -> None:
+    """Up to a constant, and a factor that turns no gradient."""
+    rng = np.random.default_rng(seed)
+    energy, there = figure_energy(rng, softness=softness)
+    drawn, scaled = energy.drawn(there, pull), there * energy.weight
+    changes = list[np.ndarray]()
+    for values in rng.normal(0.0, 0.3, (2, *there.shape)):
+        spring = 0.5 * pull * np.square(values * energy.weight - scaled) @ energy.stiffness
+        changes.append(total(energy, values) + spring - (1.0 + pull) * total(drawn, values))
+    assert_allclose(*changes, rtol=1e-9, atol=1e-7)
+
+
 @pytest.mark.parametrize(("softness", "other"), [(0.0, 0.0), (0.02, 0.0), (0.5, 0.5)])
 def test_at_a_minimum_the_hessian_is_that_of_the_energy(softness: float, other: float) -> None:
     """Away from it the forces are those of Lagrange's multipliers, not of the residual."""

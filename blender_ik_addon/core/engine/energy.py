@@ -229,6 +229,13 @@ class Energy:
         some.preferred = values * self.weight
         return some
 
+    def drawn(self, values: FloatArray, pull: float) -> Energy:
+        """A copy drawn to poses (N, nv) too, `pull` times as much as to those preferred; all by 1 + pull less."""
+        away = self.unturned(values * self.weight - self.preferred) / self.weight
+        some = self.preferring(values - away / (1.0 + pull))
+        some.softness = self.softness * (1.0 + pull)
+        return some.with_penalty_weights(self.penalty_weights / (1.0 + pull))
+
     def weakened(self, weights: PenaltyWeights) -> Energy:
         """A copy with other penalty weights, none above the present ones."""
         some = alike(self)
@@ -316,6 +323,13 @@ class Energy:
         rounding_off = np.maximum(penalty_weights * self.softness, ROUNDING_OFF)
         # z − δ would be all rounding for δ far above |r|.
         return penalty_weights * squares / (np.sqrt(squares + rounding_off * rounding_off) + rounding_off)
+
+    def energies(self, state: State) -> FloatArray:
+        """Energy of each frame, without levels that are met, (N,)."""
+        terms = self.penalty_terms(state.squares, self.penalty_weights)
+        # Only rounding is left of them, which their weight would make much of.
+        terms[self.norms(state.squares) <= MET] = 0.0
+        return np.asarray(terms.sum(axis=1) + state.posture, dtype=np.float64)
 
     def posture(self, deviation: FloatArray) -> FloatArray:
         """Posture term ½ |u − p|² of each frame for u − p (N, nv), (N,) [1]."""

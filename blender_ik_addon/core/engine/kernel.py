@@ -38,7 +38,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
 from ..model.mechanism import PosedMechanism
 from .coupling import BandFactors, Coupling, Part
-from .energy import MET, ROUNDING_OFF, Energy, Model, State
+from .energy import ROUNDING_OFF, Energy, Model, State
 
 DAMPING: Final = (100.0, 1e-6)
 """μ at the start of a descent that may have far to go, and the least, with which others start [1]."""
@@ -247,10 +247,7 @@ class Descent(Iterator[None]):
     def _end(self) -> Minimum:
         """Result for the present state."""
         self._move(np.arange(len(self._ahead)))
-        terms = self._whole.penalty_terms(self._state.squares, self._whole.penalty_weights)
-        # Of a level that is met only rounding is left, which its weight would make much of.
-        terms[self._whole.norms(self._state.squares) <= MET] = 0.0
-        energies = self.with_time(terms.sum(axis=1) + self._state.posture, self._state.deviation).sum(1)
+        energies = self.with_time(self._whole.energies(self._state), self._state.deviation).sum(axis=1)
         converged = self._ahead <= self._precision
         if self._coupling is not None:
             converged = np.array([converged.all()])

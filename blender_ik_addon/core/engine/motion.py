@@ -194,12 +194,16 @@ class Motion:
         energy = _from(self._energy, self.values, window)
         weak = _from(self._weak, self.values, window)
         coupling = Coupling.of(self._times[part], self._options.smoothness)
-        found, alone, judged = yield from self._strengthened(energy, weak, self.values[part], coupling)
+        values = self.values[part]
+        met, alone = yield from self._alone(energy, values)
+        found, judged = yield from self._strengthened(energy, weak, values, coupling, met, alone)
         if self._far and (yield from self._is_lost(energy, found.values, window.fixed)):
             # Frames far apart do not see how fast a body turns, nor on which side of a limit it ends.
             restarts = self._options.restarts
             start = yield from self._through_minima(judged, found.values, coupling, restarts=restarts)
-            other, by_itself, _ = yield from self._strengthened(energy, weak, start, coupling)
+            also, by_itself = yield from self._alone(energy, start)
+            # What a frame can meet it can meet from anywhere.
+            other, _ = yield from self._strengthened(energy, weak, start, coupling, met | also, by_itself)
             least, total = (self._total(judged, one.values, coupling) for one in (found, other))
             if total < (1.0 - LOWER) * least:
                 found, alone = other, by_itself
@@ -211,14 +215,27 @@ class Motion:
         self.converged[new] = found.converged | (found.iterations < self._options.max_iterations)
 
     def _strengthened(
-        self, energy: Energy, weak: Energy, values: FloatArray, coupling: Coupling
-    ) -> Plan[tuple[Minimum, FloatArray, Energy]]:
+        self,
+        energy: Energy,
+        weak: Energy,
+        values: FloatArray,
+        coupling: Coupling,
+        met: BoolArray,
+        alone: FloatArray,
+    ) -> Plan[tuple[Minimum, Energy]]:
         """The minimum with levels strengthened by what their targets' motion asks for.
 
+        Args:
+            energy: Of the F frames.
+            weak: With the penalty weights of a motion.
+            values: Where to start, (F, nv).
+            coupling: Terms over time.
+            met: Which levels each frame can meet, (F, K).
+            alone: Poses in which it does, (F, nv).
+
         Returns:
-            It, each frame alone, (F, nv), and the energy with these weights.
+            It, and the energy with these weights.
         """
-        met, alone = yield from self._alone(energy, values)
         # Soft tasks keep their weight: they are meant to give way.
         firm = met & energy.exact
         coupling, asked = _asked(energy, values, firm, coupling.weighted(_weights(energy, met, coupling)))
@@ -230,7 +247,7 @@ class Motion:
         weights = np.maximum(weights, np.where(firm, part / LEVER * _enough(full, alone, firm), 0.0))
         stronger = weak.with_penalty_weights(weights)
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
-        return found, alone, stronger
+        return found, stronger
 
     def _is_lost(self, energy: Energy, values: FloatArray, fixed: int) -> Plan[bool]:
         """Whether joints of a motion (F, nv) jump, or it misses by much more than its frames alone.
@@ -260,11 +277,8 @@ class Motion:
         """Energy of a motion (F, nv), without levels that are reached."""
         energy, values = energy.continuous(values)
         state, every = energy.at(values), np.arange(len(values))
-        terms = energy.penalty_terms(state.squares, energy.penalty_weights)
-        terms[self._met(energy, state)] = 0.0
         tied = coupling.part(every, np.zeros_like(state.deviation))
-        own = terms.sum(axis=1) + state.posture
-        return float(tied.energies(own, state.deviation, energy.stiffness).sum())
+        return float(tied.energies(energy.energies(state), state.deviation, energy.stiffness).sum())
 
     def _alone(self, energy: Energy, values: FloatArray) -> Plan[tuple[BoolArray, FloatArray]]:
         """Which levels each frame (F, nv) meets alone with all levels above, (F, K), and its pose then.
@@ -320,9 +334,11 @@ class Motion:
             for before, frame in pairwise(way):
                 start = poses[before][0]
                 some = energy.select(np.full(len(start), frame))
-                found = yield from self._lowered(some, start, None, ROUGH)
+                # Drawn there as motions are: in frames close by the poses of least energy may be far apart.
+                pull = coupling.speeds[min(before, frame)] / coupling.shares[frame]
+                found = yield from self._lowered(some.drawn(start, pull), start, None, ROUGH)
                 every = np.vstack([poses[frame][0], found.values])
-                energies = np.append(poses[frame][1], found.energies)
+                energies = np.append(poses[frame][1], some.energies(some.at(found.values)))
                 poses[frame] = _different(energy, every, energies)
         return _lowest_way(energy, poses, coupling)
 
