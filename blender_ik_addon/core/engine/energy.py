@@ -230,7 +230,7 @@ class Energy:
         return some
 
     def drawn(self, values: FloatArray, pull: float) -> Energy:
-        """A copy drawn to poses (N, nv) too, `pull` times as much as to those preferred; all by 1 + pull less."""
+        """A copy drawn to poses (N, nv) too, by `pull` times as much; all of it is divided by 1 + pull."""
         away = self.unturned(values * self.weight - self.preferred) / self.weight
         some = self.preferring(values - away / (1.0 + pull))
         some.softness = self.softness * (1.0 + pull)
