@@ -408,12 +408,12 @@ class _Step:
             linear = _Linear(self._hessian, damping, self._tied, self._energy.stiffness)
             try:
                 change, held = _boxed(linear, self._gradient, self._low, self._high, self._model.resting)
+                return change, held, linear
             except np.linalg.LinAlgError:
                 # Terms over time hold up what bends down in one frame, but not here.
-                self._straighten()
-                damping = np.maximum(damping * GROW, FLAT)
-            else:
-                return change, held, linear
+                del linear  # its matrices are large
+            self._straighten()
+            damping = np.maximum(damping * GROW, FLAT)
 
     def _next_damping(
         self,
@@ -495,6 +495,7 @@ class _Linear:
         right = np.where(held, 0.0, right)
         if self._factors is not None and np.array_equal(held, self._factors[0]):
             return self._factors[1].solve(right)
+        self._factors = None  # the largest there is: not twice at once
         matrices = self._hessian[rows]
         diagonals(matrices)[...] += self._added[rows]
         _mask(matrices, held)
