@@ -259,9 +259,10 @@ def largest_miss(problem: Problem, start: Pose, restarts: int) -> float:
 
 @pytest.mark.parametrize("softness", [0.0, 0.01])
 def test_a_target_to_which_no_single_pose_leads_is_found_from_another(softness: float) -> None:
-    """One pair of a pose and a start in thirty is such a one."""
-    problem, start = bent_arm(93, softness, limit=1.5)
-    assert largest_miss(problem, start, 4) < 0.1 < largest_miss(problem, start, 0)
+    """One pair of a pose and a start in thirty is such a one, these three among them."""
+    arms = [bent_arm(seed, softness, limit=1.5) for seed in (21, 64, 101)]
+    with_restarts, without = (max(largest_miss(*arm, restarts) for arm in arms) for restarts in (4, 0))
+    assert with_restarts < 0.1 < without
 
 
 def test_a_target_to_which_the_present_pose_does_not_lead_is_found_from_the_preferred_one() -> None:

@@ -42,16 +42,17 @@ from .energy import ROUNDING_OFF, Energy, Model, State
 
 DAMPING: Final = (100.0, 1e-6)
 """μ at the start of a descent that may have far to go, and the least, with which others start [1]."""
-SHRINK: Final = 0.1
-"""Least factor of μ after a step [1]."""
+FACTORS: Final = (0.1, 2.0)
+"""Least and most factor of μ after a step [1]."""
 GROW: Final = 3.0
 """μ after a step that was not taken, by the curvature along it [1]: the next one is a quarter at most."""
 TRUSTED: Final = 0.3
 """Error of the model's change, as a part of it, up to which μ shrinks and from which it grows [1]."""
 FLAT: Final = 1e-2
 """Least curvature of a direction that bent down [1]."""
-BENT: Final = 1e-2
-"""Part of the decrease that the model predicts which is not worth a correction if it is left out [1]."""
+BENT: Final = (1e-2, 0.1)
+"""Part of the decrease that the model predicts which is not worth a correction if it is left out [1], and
+part of what is left out that a correction must take away for another one."""
 FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken whatever the merit says: rounding would decide."""
 NEARLY: Final = 0.3
@@ -380,18 +381,18 @@ class _Step:
         there = energy.at(here.values + straight / energy.weight)
         merit = descent.merit(there, penalty_weights)
         left = (merit - promised).sum(1)
-        live = left > BENT * np.abs(wanted)
+        live = left > BENT[0] * np.abs(wanted)
         while live.any():
             back = linear.solve(-self._bent(there), held, rows)
             corrected = np.minimum(np.maximum(straight + back, low), high)
             other = energy.at(here.values + corrected / energy.weight)
             other_merit = descent.merit(other, penalty_weights)
             before, left = left, (other_merit - promised).sum(1)
-            live &= (descent.largest(back) <= 0.5 * size) & (left < before)
+            live &= (left < before) & (descent.largest(back) <= size)
             there = there.replaced(*_some(energy, other, live.repeat(frames)))
             merit = np.where(live[:, None], other_merit, merit)
-            # Where less than a tenth is gone a new model leads further.
-            live &= (left <= 0.9 * before) & (left > BENT * np.abs(wanted))
+            # Where little is gone a new model leads further.
+            live &= (left <= (1.0 - BENT[1]) * before) & (left > BENT[0] * np.abs(wanted))
         taken = ((self._merit - merit).sum(1) > 0.0) | ~(size > FINE)
         old = descent.by_group(damping)
         least = np.where(short < 1.0, old.T + more, DAMPING[1]).T
@@ -440,7 +441,7 @@ class _Step:
         scale = np.abs(promise) + np.maximum(wanted, 0.0) / np.sqrt(self._descent.frames)
         # What decreases the merit by more than was promised is no reason to go more carefully.
         part = np.maximum(merit - promised, 0.0) / np.maximum(scale, 1e-300)
-        factor: FloatArray = np.minimum(np.maximum(np.cbrt(part / TRUSTED), SHRINK), 2.0)
+        factor: FloatArray = np.minimum(np.maximum(np.cbrt(part / TRUSTED), FACTORS[0]), FACTORS[1])
         new = np.maximum(np.maximum(old * factor, DAMPING[1]), least)
         if taken.all():
             return new

@@ -68,7 +68,7 @@ RESTING: Final = 0.01
 """How far targets or the preferred pose go in τ [1] that are half at rest."""
 LOST: Final = (0.05, 0.5)
 """By how much more a motion misses a level than a pose alone [1], or a joint turns from frame to frame [rad],
-for another motion to be searched for."""
+for another motion to be searched for, in which nearer poses of a frame count as one."""
 POSES: Final = 8
 """Most poses of a frame between which a motion chooses where it begins."""
 NEARER: Final = 0.2
