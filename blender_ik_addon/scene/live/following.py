@@ -52,6 +52,7 @@ from ..rig.noted import (
     digest_of_aims,
     end_solve,
     held_from_now,
+    note_carried,
     note_held,
     note_origin,
     on_the_way,
@@ -355,8 +356,12 @@ class _Update:
     def end(self) -> None:
         """Note how the body is left, and set keys where they are due."""
         body, note = self.body, self.note
-        if not self.quiet and body.state is State.AT_REST and self.trigger is not Trigger.FRAME:
-            self._end_solve()
+        if not self.quiet and body.state is State.AT_REST:
+            if self.trigger is Trigger.FRAME:
+                # Targets stay: they may have keys.
+                note_carried(self.armature_object, self.rig.effectors)
+            else:
+                self._end_solve()
         if not self.quiet:
             aims = self.aims if body.state is State.AT_REST else on_the_way(self.aims)
             owes_none = note.aims == NOTHING or (self.matched and note.keyed == note.aims)
