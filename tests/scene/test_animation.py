@@ -303,7 +303,7 @@ def test_38000_keys_take_one_call_per_attribute_and_curve() -> None:
 
 def test_the_work_in_python_does_not_grow_with_the_frames() -> None:
     lines: list[int] = []
-    # Each in a file of its own: how many objects there are counts. Then what is kept of so many keys is there.
+    # Each in a file of its own, as the number of objects counts; later what is kept of so many keys is there.
     for frames in (2, 250, 2, 250):
         bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
         lines.append(lines_run(full_bake(chain(38), frames)))
