@@ -380,19 +380,23 @@ class _Step:
         penalty_weights = self._model.penalty_weights
         there = energy.at(here.values + straight / energy.weight)
         merit = descent.merit(there, penalty_weights)
-        left = (merit - promised).sum(1)
-        live = left > BENT[0] * np.abs(wanted)
-        while live.any():
-            back = linear.solve(-self._bent(there), held, rows)
-            corrected = np.minimum(np.maximum(straight + back, low), high)
-            other = energy.at(here.values + corrected / energy.weight)
-            other_merit = descent.merit(other, penalty_weights)
-            before, left = left, (other_merit - promised).sum(1)
-            live &= (left < before) & (descent.largest(back) <= size)
-            there = there.replaced(*_some(energy, other, live.repeat(frames)))
-            merit = np.where(live[:, None], other_merit, merit)
+        left, unworthy = (merit - promised).sum(1), BENT[0] * np.abs(wanted)
+        groups = np.flatnonzero(left > unworthy)
+        while len(groups):
+            # Of frames alone those that are corrected, all of a motion.
+            rows = groups if frames == 1 else rows
+            some = energy if len(rows) == len(straight) else energy.select(rows)
+            back = linear.solve(-self._bent(there, rows), held[rows], rows)
+            corrected = np.minimum(np.maximum(straight[rows] + back, low[rows]), high[rows])
+            other = some.at(here.values[rows] + corrected / energy.weight)
+            other_merit = descent.merit(other, penalty_weights[rows])
+            before, now = left[groups], (other_merit - promised[groups]).sum(1)
+            better = (now < before) & (descent.largest(back) <= size[groups])
+            taken, state = _some(some, other, better.repeat(frames))
+            there = there.replaced(rows[taken], state)
+            merit[groups[better]], left[groups[better]] = other_merit[better], now[better]
             # Where little is gone a new model leads further.
-            live &= (left <= (1.0 - BENT[1]) * before) & (left > BENT[0] * np.abs(wanted))
+            groups = groups[better & (now <= (1.0 - BENT[1]) * before) & (now > unworthy[groups])]
         taken = ((self._merit - merit).sum(1) > 0.0) | ~(size > FINE)
         old = descent.by_group(damping)
         least = np.where(short < 1.0, old.T + more, DAMPING[1]).T
@@ -452,11 +456,12 @@ class _Step:
         refused = np.where(uphill, np.sqrt(old * refused), refused)
         return np.where(taken[:, None], new, refused)
 
-    def _bent(self, there: State) -> FloatArray:
-        """Gradient of what the residuals of a trial have that is not linear in its step, (n, nv)."""
-        here, jacobian = self._here, self._model.jacobian
-        bent = there.residual - here.residual - times(jacobian, there.deviation - here.deviation)
-        gradient = (times(self._model.of_rows, bent)[:, None, :] @ jacobian)[:, 0]
+    def _bent(self, there: State, rows: IntArray) -> FloatArray:
+        """Gradient of what in a trial is not linear in its step: of residuals, in some frames, (m, nv)."""
+        here, jacobian = self._here, self._model.jacobian[rows]
+        bent = (there.residual - here.residual)[rows]
+        bent -= times(jacobian, (there.deviation - here.deviation)[rows])
+        gradient = (times(self._model.of_rows[rows], bent)[:, None, :] @ jacobian)[:, 0]
         return gradient if self._tied is None else gradient * self._tied.shares[:, None]
 
     def _promised(self, change: FloatArray) -> FloatArray:
