@@ -18,8 +18,8 @@ An iteration tries one step of each group:
    active set [HintermullerItoKunisch2003]: channels that would pass a limit are stopped there, those that
    would rather leave theirs are let go, and the step is found again.
 3. **Correction**: the change of residuals that is not linear in the step is answered with the same damped
-   Hessian, as long as each time takes away a tenth of what is left: the chord method
-   [NocedalWright2006 §18.3, there for constraints].
+   Hessian, by no more than the step is long, as long as each time takes away a tenth of what is left: the
+   chord method [NocedalWright2006 §18.3, there for constraints].
 4. **Acceptance** by one merit: the energy, in which levels that are met are as strong as they need to be (an
    exact penalty is exact from |y| on). μ follows how well the model told the change: what it leaves out grows
    with the third power of the step. A step is cut off at the largest change of an angle. The next one is
@@ -392,8 +392,8 @@ class _Step:
             other_merit = descent.merit(other, penalty_weights[rows])
             before, now = left[groups], (other_merit - promised[groups]).sum(1)
             better = (now < before) & (descent.largest(back) <= size[groups])
-            taken, state = _some(some, other, better.repeat(frames))
-            there = there.replaced(rows[taken], state)
+            corrects, state = _some(some, other, better.repeat(frames))
+            there = there.replaced(rows[corrects], state)
             merit[groups[better]], left[groups[better]] = other_merit[better], now[better]
             # Where little is gone a new model leads further.
             groups = groups[better & (now <= (1.0 - BENT[1]) * before) & (now > unworthy[groups])]
