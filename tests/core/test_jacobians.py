@@ -32,7 +32,7 @@ from blender_ik_addon.core.methods.loop import StackedProblem
 from blender_ik_addon.core.model.kinematics import orthogonalized
 from blender_ik_addon.core.model.mechanism import Mechanism, PosedMechanism
 from blender_ik_addon.core.problem.system import System, assemble
-from blender_ik_addon.core.tasks.aims import ALONG_BONE
+from blender_ik_addon.core.tasks.aims import ALONG_BONE, SlackAim
 from blender_ik_addon.core.tasks.base import ORIGIN
 from blender_ik_addon.core.tasks.frames import ReachCarried, SlackPlane
 from tests.core.builders import Array, chain, random_pose, random_rotations, tree
@@ -278,7 +278,7 @@ def assembled(skeleton: Skeleton, pose: Pose, tasks: Sequence[Task]) -> tuple[Sy
 
 
 def placed(system: System, values: Array) -> PosedMechanism:
-    """Channels (F, nv) as they are; `System.place` puts slacks over planes at their best."""
+    """Channels (F, nv) as they are; `System.place` puts slacks at their best."""
     return system.mechanism.place(values)
 
 
@@ -340,7 +340,7 @@ def test_every_task_of_the_core_is_in_the_list() -> None:
         for kind in subclasses(Task)
         if kind.__module__.startswith(core.__name__) and hasattr(kind, "angular")
     }
-    assert found == {*CASES, SlackPlane}  # the last is what one side of a plane is solved as
+    assert found == {*CASES, SlackAim, SlackPlane}  # the last two are what inequalities are solved as
 
 
 # ----------------------------------------------------------------------------------------------------------
@@ -505,9 +505,10 @@ def test_curvature_of_a_stacked_problem_is_in_its_units(kind_of_tree: str, rng: 
     system, values = bent_system(rng, kind_of_tree)
     system.stiffness = rng.uniform(0.0, 0.9, system.size)
     stacked = StackedProblem(system)
+    values[:, ~system.own] = 0.0
     at = stacked.evaluate(values[0])
     forces = rng.normal(size=at.residual.shape)
-    directions = rng.normal(size=(5, system.size))  # of u
+    directions = rng.normal(size=(5, system.size)) * system.own  # of u; slacks stay where they are 0
     around = [stacked.evaluate(each) for each in nudged(values, directions / stacked.weight)]
     expected = difference(np.stack([forces @ stacked.jacobian(each) for each in around]))
     got = directions @ stacked.curvature(at, forces)

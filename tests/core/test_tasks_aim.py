@@ -18,6 +18,7 @@ from blender_ik_addon.core import (
     solve,
 )
 from blender_ik_addon.core.problem.system import assemble
+from blender_ik_addon.core.tasks.aims import BEFORE
 from tests.core.builders import Array, chain, humanoid, planar
 
 FORWARD = np.array([0.0, -1.0, 0.0])
@@ -78,13 +79,13 @@ def test_the_error_is_the_angle_and_the_residual_is_its_size_times_the_weight() 
         target = 2.0 * np.array([np.sin(angle), np.cos(angle), 0.0])
         aim = AimAt(joint="joint.0", target=target, weight=3.0)
         system = assemble(Problem(skeleton, (aim,)), Pose.rest(skeleton, (1,)))
-        posed = system.place(np.zeros((1, system.size)))
+        posed = system.place(system.mechanism.values(Pose.rest(skeleton, (1,))))
         assert_allclose(system.errors(posed)[0, 0], angle, atol=1e-15, rtol=1e-12)
         residual, jacobian = system.residual(posed), system.jacobian(posed)
         assert_allclose(np.linalg.norm(residual), 3.0 * angle, atol=1e-15, rtol=1e-12)
         bent = system.curvature(posed, residual)
         assert np.isfinite(jacobian).all() and np.isfinite(bent).all()
-        assert np.linalg.matrix_rank(jacobian[0], tol=1e-6) == 2
+        assert np.linalg.matrix_rank(jacobian[0][:, system.own], tol=1e-6) == 2
 
 
 def test_an_exactly_opposite_ray_turns_round_also_on_a_hinge() -> None:
@@ -108,6 +109,29 @@ def test_what_is_where_the_ray_begins_is_aimed_at() -> None:
     solution = solve(Problem(skeleton, (aim,)), Pose.rest(skeleton))
     assert solution.reached
     assert_allclose(solution.pose.channels, 0.0, atol=1e-9)
+
+
+def test_a_ray_that_could_begin_on_its_target_turns_to_it() -> None:
+    """Next to the target any small step gives the direction: 54 of 200 such arms crept there and missed."""
+    skeleton = chain(3)
+    finger = np.array([0.0, 1.0, 0.0])
+    for seed in range(40):
+        target = np.array([0.0, 1.5, 0.0]) + np.random.default_rng(seed).normal(size=3)
+        aim = AimAt(joint=2, target=target, point=finger)
+        solution = solve(Problem(skeleton, (aim,)), Pose.rest(skeleton), restarts=0)
+        assert solution.reached, (seed, solution.message)
+        assert angle_to(skeleton, solution.pose, aim) < 1e-3
+        begin, _ = ray(skeleton, solution.pose, aim)
+        assert np.linalg.norm(target - begin) > 0.999 * BEFORE * skeleton.reach
+
+
+def test_a_hand_that_is_held_next_to_what_it_aims_at_stays_there() -> None:
+    skeleton = humanoid()
+    place = np.array([0.3, -0.4, 1.2])
+    aim = AimAt(joint="hand.L", target=place + np.array([0.0, 0.005, 0.0]))
+    solution = solve(Problem(skeleton, (ReachPoint("hand.L", place), aim)), Pose.rest(skeleton))
+    assert solution.reached
+    assert_allclose(ray(skeleton, solution.pose, aim)[0], place, atol=1e-5)
 
 
 def test_what_cannot_be_aimed_is_refused() -> None:

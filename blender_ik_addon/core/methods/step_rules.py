@@ -354,16 +354,18 @@ def basic_elements(posed: PosedMechanism) -> FloatArray:
     """Derivatives of the basic elements by the free channels, (F, 6 m, nv) [m] for the m joints that move.
 
     They are given along the armature's axes rather than the element's own, which changes no sum of squares.
+    Joints of slack variables are no segments.
     """
     mechanism = posed.mechanism
-    m, nv = len(mechanism.joints), mechanism.size
+    segments = np.flatnonzero(np.array(mechanism.joints) < mechanism.skeleton.posed_joints)
+    m, nv = len(segments), mechanism.size
     if not m:
         return np.zeros((len(posed.values), 0, nv))
-    slots = np.arange(1, m + 1)
+    slots, parents = segments + 1, mechanism.parents[segments]
     origins = posed.matrices[:, :, :3, 3]
     # The length of a joint's segment is its distance from its parent, for a root that of its children.
-    lengths = np.linalg.norm(origins[:, slots] - origins[:, mechanism.parents], axis=-1)  # (F, m)
-    below = [np.flatnonzero(mechanism.parents == slot) for slot in slots]
+    lengths = np.linalg.norm(origins[:, slots] - origins[:, parents], axis=-1)  # (F, m)
+    below = [np.flatnonzero(parents == slot) for slot in slots]
     lengths = np.stack(
         [lengths[:, children if len(children) else [i]].mean(axis=1) for i, children in enumerate(below)],
         axis=1,
@@ -371,8 +373,8 @@ def basic_elements(posed: PosedMechanism) -> FloatArray:
     lengths = np.maximum(lengths, SHORTEST * lengths.max(axis=1, keepdims=True))
     # Bones lie along y of their joints, as in Blender.
     ends = origins[:, slots] + lengths[..., None] * posed.matrices[:, slots][..., :3, 1]
-    own = mechanism.kept_of == np.arange(m)[:, None]  # (m, nv)
-    of_parent = mechanism.kept_of == mechanism.parents[:, None] - 1
+    own = mechanism.kept_of == segments[:, None]  # (m, nv)
+    of_parent = mechanism.kept_of == parents[:, None] - 1
     pair = (own | of_parent)[:, None, :]
     places = posed.point_jacobian(slots, ends) * pair  # (F, m, 3, nv)
     turns = posed.angular_jacobian(slots) * pair * lengths[..., None, None]

@@ -45,8 +45,8 @@ SHEAR_TOLERANCE: Final = 5e-4
 Rest matrices of Blender are off by up to 1e-4 where a bone points against its parent."""
 
 LIFTED: Final = 1e-6
-"""Start value of the slack variables of one-sided planes [1], which are no channels of a pose
-(`problem.system`): above 0, as it is not known whether the points are above their planes."""
+"""Start value of slack variables [1], which are no channels of a pose (`problem.system`): above 0, as it is
+not known whether their inequalities hold."""
 
 ARMATURE: Final = 0
 """Slot of the armature's own frame; kept joint k has slot k + 1."""

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Slack variables of one-sided planes, as channels of joints that are added to a skeleton.
+"""Slack variables of inequalities, as channels of joints that are added to a skeleton.
 
-Points that may be above a plane but not below it get a channel with a limit: the inequality h(q) >= 0 of a
-one-sided plane is the equation h(q) − σc = 0 with a slack variable c >= 0 [NocedalWright2006 §16.1]. The
-solver knows boxes already, so c is a channel like any other: the translation x of a joint that is added to
-the skeleton and is not part of a pose. Where the plane bears a force, the limit of c is active.
+Points that may be above a plane but not below it, and rays that must begin before their targets, get a
+channel with a limit: the inequality h(q) >= 0 is the equation h(q) − σc = 0 with a slack variable c >= 0
+[NocedalWright2006 §16.1]. The solver knows boxes already, so c is a channel like any other: the translation x
+of a joint that is added to the skeleton and is not part of a pose. Where a force bears on the inequality, as
+on a floor, the limit of c is active.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model.skeleton import CHANNELS, Pose, Skeleton
-from ..tasks import OneOf, OnPlane, Task
+from ..tasks import AimAt, OneOf, OnPlane, Task
+from ..tasks.aims import SlackAim
 from ..tasks.frames import SlackPlane
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -72,17 +74,21 @@ class SlackSkeleton(Skeleton):
 
 
 def with_slacks(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Skeleton, tuple[Task, ...]]:
-    """The skeleton with a slack variable for each one-sided plane, and the tasks that refer to them."""
+    """The skeleton with a slack variable for each inequality, and the tasks that refer to them."""
     joints: list[int] = []
 
     def with_slack(task: Task) -> Task:
         if isinstance(task, OneOf):
             return replace(task, alternatives=tuple(with_slack(other) for other in task.alternatives))
-        if isinstance(task, OnPlane) and task.one_sided and task.weight > 0.0:
-            joints.append(skeleton.index(task.joint))
-            given = {field.name: getattr(task, field.name) for field in fields(task)}
-            return SlackPlane(**given, slack=len(skeleton) + len(joints) - 1)
-        return task
+        if isinstance(task, AimAt) and task.weight > 0.0:
+            kind: type[SlackAim | SlackPlane] = SlackAim
+        elif isinstance(task, OnPlane) and task.one_sided and task.weight > 0.0:
+            kind = SlackPlane
+        else:
+            return task
+        joints.append(skeleton.index(task.joint))
+        given = {field.name: getattr(task, field.name) for field in fields(task)}
+        return kind(**given, slack=len(skeleton) + len(joints) - 1)
 
     new = tuple(with_slack(task) for task in tasks)
     return (SlackSkeleton.of(skeleton, tuple(joints)), new) if joints else (skeleton, tuple(tasks))

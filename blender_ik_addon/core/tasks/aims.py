@@ -15,10 +15,26 @@ from ..arrays import FloatArray, frozen, lengths, times
 from ..model.kinematics import COLLAPSED
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism, cross
 from ..model.rotation import skew
-from .base import PLAIN_AXES, DirectionField, JointTask, PlaceField, PointField, Rows, anchored, with_frames
+from .base import (
+    PLAIN_AXES,
+    SLACK_UNIT,
+    DirectionField,
+    JointTask,
+    PlaceField,
+    PointField,
+    Rows,
+    Slacks,
+    anchored,
+    with_frames,
+)
 
 ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
 """Direction of a bone in the axes of its joint."""
+
+BEFORE: Final = 2e-2
+"""Distance in units of the reach [1] by which a ray has to begin before its target, and weight of the row
+that keeps it there [1]: it yields where another task holds the ray nearer. Without it a body would go onto
+the target rather than turn to it, for next to the target any small step gives the ray its direction."""
 
 NEAREST: Final = 1e-9
 """Distance of a target in units of the reach [1] within which it is where the ray begins: there is nothing to
@@ -54,8 +70,20 @@ _B: Final = _COSINE * _A.deriv() - 3.0 * _A
 """cos θ, θ/sin θ, and a and b of `AimRows` in powers of 1 − cos θ."""
 
 
+@dataclass(frozen=True, repr=False, eq=False)
+class SlackAim(AimAt):
+    """An aim with the joint of its slack variable, as `problem.system` makes it."""
+
+    _: KW_ONLY
+    slack: int
+    """Joint whose translation x is the slack."""
+    joint_fields: ClassVar[tuple[str, ...]] = ("joint", "slack")
+
+
 class AimRows(Rows, of=AimAt):
     """Aims: F = −h (x, y), h = θ/ρ, of the target d = Bᵀ(t − p) = (x, y, z) in the axes B of the ray.
+
+    A third row is the inequality |d| >= β, β the distance of `BEFORE`, with a slack: see `Slacks`.
 
     ρ = |(x, y)|, and θ = atan2(ρ, z) is the angle between ray and target, so that |F| = θ. Two rows of full
     rank, smooth but for the opposite direction; there two rows must jump, for without a jump they would be
@@ -77,25 +105,41 @@ class AimRows(Rows, of=AimAt):
     def __init__(self, tasks: Sequence[AimAt], mechanism: Mechanism) -> None:
         joints = [mechanism.skeleton.index(task.joint) for task in tasks]
         points = [(joint, task.point) for joint, task in zip(joints, tasks, strict=True)]
-        self._nearest = NEAREST * mechanism.skeleton.reach
         matrices = np.stack([mechanism.anchor_from_joint(joint) for joint in joints], axis=1)
         rays = times(matrices[..., :3, :3], np.array([task.axis for task in tasks]))
         nothing = lengths(rays) <= COLLAPSED
-        super().__init__(tasks, [2] * len(tasks), nothing)
+        super().__init__(tasks, [3] * len(tasks), nothing)
+        self._reach = mechanism.skeleton.reach
+        slacked = [(e, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackAim)]
+        self._slacks = Slacks(slacked, mechanism)
+        self.clears = bool(slacked)
         self._anchors, self._local = anchored(points, mechanism)
         self._frame = axes_along(np.where(nothing[..., None], ALONG_BONE, rays))
         """B in the anchors' frames, the ray in the third column, (F or 1, E, 3, 3)."""
         self._target = np.stack(with_frames([task.target for task in tasks], 1), axis=1)
 
+    def best_slacks(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
+        """Free channels (F, nv) with the slacks at their best."""
+        if not self.clears:
+            return values
+        self.residual(posed)
+        return self._slacks.best(self._heights[:, self._slacks.tasks], values)
+
+    def errors(self, posed: PosedMechanism) -> FloatArray:
+        """Angles between rays and targets, (F, tasks) [rad]."""
+        self.residual(posed)
+        return np.where(self._weight[:, self._starts] > 0.0, self._angles, np.inf)
+
     def _value(self, posed: PosedMechanism) -> FloatArray:
-        """F; kept are B, 1/|d| (0 where there is nothing to aim at), (x, y), z and h of the direction d."""
+        """F; kept are B, 1/|d| (0 where there is nothing to aim at), and of d's direction (x, y), z and h."""
         self._seen_from: FloatArray = posed.matrices[:, self._anchors, :3, :3] @ self._frame
         away = self._target - posed.points(self._anchors, self._local)
         seen = times(self._seen_from.swapaxes(-1, -2), away)
         distance = lengths(seen)
-        there = distance > self._nearest
+        there = distance > NEAREST * self._reach
         self._nearness: FloatArray = np.where(there, 1.0 / np.where(there, distance, 1.0), 0.0)
         seen = np.where(there[..., None], seen * self._nearness[..., None], PLAIN_AXES[2])
+        self._seen, self._heights = seen, BEFORE * (distance - BEFORE * self._reach)
         off, cosine = seen[..., :2], seen[..., 2]
         sine = lengths(off)
         angle = np.arctan2(sine, cosine)
@@ -106,10 +150,16 @@ class AimRows(Rows, of=AimAt):
         self._cosine = np.where(behind, -np.sqrt(1.0 - OPPOSITE**2), cosine)
         sine = lengths(self._off)
         self._factor = np.where(sine > 0.0, angle / np.where(sine > 0.0, sine, 1.0), 1.0)
-        return (-self._off * self._factor[..., None]).reshape(len(off), len(self.angular))
+        rows = np.empty((*sine.shape, 3))
+        rows[..., :2] = -self._off * self._factor[..., None]
+        self._angles = lengths(rows[..., :2])
+        rows[..., 2] = self._heights / self._reach
+        if self.clears:
+            rows[:, self._slacks.tasks, 2] -= self._slacks.taken(posed.values) / self._reach
+        return rows.reshape(len(off), len(self.angular))
 
     def _slope(self, posed: PosedMechanism) -> FloatArray:
-        """∂F/∂q = −∂F/∂d Bᵀ T; kept are −∂F/∂d Bᵀ, (F, E, 2, 3), T, (F, E, 3, nv), a, b, (x, y)ᵀ (x, y)."""
+        """∂F/∂q = −∂F/∂d Bᵀ T; kept are −∂F/∂d Bᵀ, (F, E, 3, 3), T, (F, E, 3, nv), a, b, (x, y)ᵀ (x, y)."""
         off, cosine = self._off, self._cosine
         x = 1.0 - cosine
         near = x < SERIES
@@ -118,12 +168,18 @@ class AimRows(Rows, of=AimAt):
         b = np.where(near, _B(x), -(2.0 * cosine + 3.0 * a) / square)
         products = off[..., :, None] * off[..., None, :]
         across = a[..., None, None] * products + self._factor[..., None, None] * PLAIN_AXES[:2, :2]
-        slope = np.concatenate([across, -off[..., None]], axis=-1) @ self._seen_from.swapaxes(-1, -2)
-        slope *= self._nearness[..., None, None]
+        slope = np.empty((*a.shape, 3, 3))
+        slope[..., :2, :2], slope[..., :2, 2] = across, -off
+        slope[..., :2, :] *= self._nearness[..., None, None]
+        slope[..., 2, :] = -BEFORE / self._reach * self._seen
+        slope = slope @ self._seen_from.swapaxes(-1, -2)
         targets = np.broadcast_to(self._target, (len(x), *self._target.shape[1:]))
         moving = posed.point_jacobian(self._anchors, targets)
         self._kept = slope, moving, a, b, products
-        return (slope @ moving).reshape(len(slope), len(self.angular), moving.shape[3])
+        rows = slope @ moving
+        if self.clears:
+            rows[:, self._slacks.tasks, 2, self._slacks.columns] -= SLACK_UNIT / self._reach
+        return rows.reshape(len(slope), len(self.angular), moving.shape[3])
 
     def _hessian(self, posed: PosedMechanism, multipliers: FloatArray) -> Hessian:
         """Exact: ∂²d has the inner channel's ω, a point's second derivative the outer one's.
@@ -131,8 +187,9 @@ class AimRows(Rows, of=AimAt):
         So it is Σ ω_i · (T_j × f) over all i and j less what a force f on points that move by T would give.
         """
         off, cosine, (slope, moving, a, b, products) = self._off, self._cosine, self._kept
-        forces = multipliers.reshape(len(multipliers), len(self._anchors), 2)
+        forces = multipliers.reshape(len(multipliers), len(self._anchors), 3)
         pulls = (forces[..., None, :] @ slope)[..., 0, :]
+        forces, away = forces[..., :2], forces[..., 2]
         # −(μ·(x, y)) ∂²h − μ ∇hᵀ − ∇h μᵀ, at first without the sign and as though |d| were 1.
         second = np.empty((*a.shape, 3, 3))
         second[..., :2, :2] = a[..., None, None] * PLAIN_AXES[:2, :2] + b[..., None, None] * products
@@ -144,6 +201,9 @@ class AimRows(Rows, of=AimAt):
         second[..., :2] += mixed
         second[..., :2, :] += mixed.swapaxes(-1, -2)
         second *= (-0.5 * self._nearness**2)[..., None, None]
+        # ∂²|d| = (1 − d dᵀ/|d|²)/|d|
+        turning = PLAIN_AXES - self._seen[..., :, None] * self._seen[..., None, :]
+        second += (0.5 * BEFORE / self._reach * away * self._nearness)[..., None, None] * turning
         form = self._seen_from @ second @ self._seen_from.swapaxes(-1, -2)
         left = np.concatenate([posed.angular_jacobian(self._anchors), moving], axis=2)
         right = np.concatenate([skew(pulls) @ moving, form @ moving], axis=2)

@@ -34,7 +34,7 @@ from ..arrays import (
 from ..errors import IKError
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism
 from ..model.rotation import matrix_from_quat
-from ..model.skeleton import Skeleton
+from ..model.skeleton import CHANNELS, Skeleton
 
 ROTATION_TOLERANCE: Final = 1e-4
 """Largest deviation of a target orientation from orthonormal [1]."""
@@ -400,7 +400,7 @@ class Rows(ABC):
     """
 
     clears: bool = False
-    """Whether there are slacks of one-sided planes among its channels."""
+    """Whether there are slacks among its channels."""
     by_frame: ClassVar[tuple[str, ...]] = ("_target", "_weight", "_local")
     """Attributes whose first axis is that of frames, or 1 long when they are the same in all, and those of
     the base classes."""
@@ -512,6 +512,50 @@ class Rows(ABC):
         self.residual(posed)
         lengths = np.sqrt(np.add.reduceat(np.square(self._found), self._starts, axis=1))
         return np.where(self._weight[:, self._starts] > 0.0, lengths, np.inf)
+
+
+SLACK_UNIT: Final = 30.0
+"""σ, height for a unit of slack [1]. Above 0 a height should change as if nothing were asked of it, but steps
+are the least that do, and slacks count in them: by 1/σ². Much more would hide other rows from the
+tolerances by which step rules tell directions from rounding."""
+
+CONTACT: Final = 1e-7
+"""Height in units of the reach [1] up to which it is 0: rounding must not lift it."""
+
+
+class Slacks:
+    """Slack variables c >= 0 of inequalities h >= 0, as equations h − σc = 0 [NocedalWright2006 §16.1].
+
+    They are channels with a limit: all that stops channels at their limits and lets them go again serves
+    inequalities. Nothing but its limit is asked of a slack, so that above 0 it always has the best, σc = h,
+    however far h has come. At the bound c = 0 stays until a step lets it go, and F = h brings back what the
+    motion has bent, up or down.
+    """
+
+    def __init__(self, joints: Sequence[tuple[int, int]], mechanism: Mechanism) -> None:
+        """Prepare.
+
+        Args:
+            joints: Those whose translation x is a slack, each after the number of its task.
+            mechanism: That has them.
+        """
+        columns = mechanism.channels.tolist()
+        self._contact = CONTACT * mechanism.skeleton.reach
+        self.tasks: IntArray = np.array([task for task, _ in joints], dtype=np.int64)
+        """Tasks with a slack, (k,)."""
+        self.columns: IntArray = np.array([columns.index(CHANNELS * joint) for _, joint in joints], np.int64)
+        """The free channels of their slacks, (k,)."""
+
+    def best(self, heights: FloatArray, values: FloatArray) -> FloatArray:
+        """Free channels (F, nv) with the slacks that are not 0 at their best for heights (F, k) [m], or 0."""
+        best = np.array(values)
+        above = (heights > self._contact) & (values[:, self.columns] > 0.0)
+        best[:, self.columns] = np.where(above, heights / SLACK_UNIT, 0.0)
+        return best
+
+    def taken(self, values: FloatArray) -> FloatArray:
+        """σc at free channels (F, nv), (F, k) [m]."""
+        return SLACK_UNIT * values[:, self.columns]
 
 
 def anchored(points: Iterable[tuple[int, FloatArray]], mechanism: Mechanism) -> tuple[IntArray, FloatArray]:

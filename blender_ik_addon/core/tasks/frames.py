@@ -17,11 +17,12 @@ from ..arrays import FloatArray, IntArray, check_number, frozen, times
 from ..errors import IKError
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism
 from ..model.rotation import left_jacobian_inverse, log_hessian, rotvec_from_matrix
-from ..model.skeleton import CHANNELS, Skeleton
+from ..model.skeleton import Skeleton
 from .aims import axes_along
 from .base import (
     ORIGIN,
     PLAIN_AXES,
+    SLACK_UNIT,
     ArrayField,
     AxisTask,
     DirectionField,
@@ -31,6 +32,7 @@ from .base import (
     PlaceField,
     PointField,
     Rows,
+    Slacks,
     Task,
     anchored,
     check_axes,
@@ -271,14 +273,6 @@ class ReachFrame(JointTask):
 
 # Planes
 
-SLACK_UNIT: Final = 30.0
-"""σ, height for a unit of slack [1]. A point above its plane should move as if there were none, but steps
-are the least that do, and slacks count in them: by 1/σ². Much more would hide other rows from the
-tolerances by which step rules tell directions from rounding."""
-
-CONTACT: Final = 1e-7
-"""Height in units of the reach [1] up to which a point is on its plane: rounding must not lift it."""
-
 
 class Side(StrEnum):
     """Where a point may be."""
@@ -333,11 +327,7 @@ class SlackPlane(OnPlane):
 class PlaneRows(PlaceRows, of=OnPlane):
     """Heights over planes: F = h − σc, h = n·(p − origin) − offset, c the slack.
 
-    c is 0 where the point must be on the plane. Where it may be above, c >= 0 is a channel with a limit, the
-    slack variable of the inequality h >= 0 [NocedalWright2006 §16.1]: all that stops channels at their limits
-    and lets them go again holds points on planes. Nothing but its limit is asked of it, so that a point above
-    its plane always has the best, σc = h, and F = 0, however far it has come: see `best_slacks`. On the plane
-    c = 0 stays until a step lets it go, and F = h brings back what the motion has bent, up or down.
+    c is 0 where the point must be on the plane. See `Slacks` for where it may be above.
     """
 
     def __init__(self, tasks: Sequence[OnPlane], mechanism: Mechanism) -> None:
@@ -349,36 +339,27 @@ class PlaneRows(PlaceRows, of=OnPlane):
             [task.normal[..., None, :] for task in tasks],
             shifts=[task.offset * task.normal for task in tasks],
         )
-        self._contact = CONTACT * skeleton.reach
         self._one_sided = np.array([task.one_sided for task in tasks])
         slacked = [(e, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackPlane)]
-        self._slack: IntArray = np.array([e for e, _ in slacked], dtype=np.int64)
-        """Tasks with a slack, (k,)."""
-        columns = mechanism.channels.tolist()
-        self._columns: IntArray = np.array([columns.index(j * CHANNELS) for _, j in slacked], dtype=np.int64)
-        """The free channels of their slacks, (k,)."""
-        self.clears = bool(len(self._columns))
+        self._slacks = Slacks(slacked, mechanism)
+        self.clears = bool(slacked)
 
     def best_slacks(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
-        """Free channels (F, nv) with the slacks that are not 0 at their best, h / σ or 0."""
+        """Free channels (F, nv) with the slacks at their best."""
         if not self.clears:
             return values
-        best = np.array(values)
         self.residual(posed)
-        heights = self._heights[:, self._slack]
-        above = (heights > self._contact) & (values[:, self._columns] > 0.0)
-        best[:, self._columns] = np.where(above, heights / SLACK_UNIT, 0.0)
-        return best
+        return self._slacks.best(self._heights[:, self._slacks.tasks], values)
 
     def _value(self, posed: PosedMechanism) -> FloatArray:
         self._heights: FloatArray = super()._value(posed)
         rows = self._heights.copy()
-        rows[:, self._slack] -= SLACK_UNIT * posed.values[:, self._columns]
+        rows[:, self._slacks.tasks] -= self._slacks.taken(posed.values)
         return rows
 
     def _slope(self, posed: PosedMechanism) -> FloatArray:
         slope = np.array(super()._slope(posed))
-        slope[:, self._slack, self._columns] -= SLACK_UNIT
+        slope[:, self._slacks.tasks, self._slacks.columns] -= SLACK_UNIT
         return slope
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
