@@ -35,6 +35,7 @@ from blender_ik_addon.core.problem.system import System, assemble
 from blender_ik_addon.core.tasks.aims import ALONG_BONE, SlackAim
 from blender_ik_addon.core.tasks.base import ORIGIN
 from blender_ik_addon.core.tasks.frames import ReachCarried, SlackPlane
+from blender_ik_addon.core.tasks.functions import SlackPole
 from tests.core.builders import Array, chain, random_pose, random_rotations, tree
 from tests.core.strategies import ORDER_NAMES, rotation_about
 
@@ -340,7 +341,12 @@ def test_every_task_of_the_core_is_in_the_list() -> None:
         for kind in subclasses(Task)
         if kind.__module__.startswith(core.__name__) and hasattr(kind, "angular")
     }
-    assert found == {*CASES, SlackAim, SlackPlane}  # the last two are what inequalities are solved as
+    assert found == {
+        *CASES,
+        SlackAim,
+        SlackPlane,
+        SlackPole,
+    }  # the last three are what inequalities are solved as
 
 
 # ----------------------------------------------------------------------------------------------------------

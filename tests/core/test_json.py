@@ -38,6 +38,7 @@ from blender_ik_addon.core.io.json_text import TASKS
 from blender_ik_addon.core.messages import Message
 from blender_ik_addon.core.tasks.aims import SlackAim
 from blender_ik_addon.core.tasks.frames import ReachCarried, SlackPlane
+from blender_ik_addon.core.tasks.functions import SlackPole
 
 from .builders import Array, chain, random_pose, tree
 from .strategies import directions, floats, rotations, vectors
@@ -149,7 +150,7 @@ def test_every_kind_of_task_has_a_place_in_files():
         return {kind}.union(*map(below, kind.__subclasses__()))
 
     own = {kind for kind in below(Task) if kind.__module__.startswith(tasks.__name__)}
-    solved_as = {SlackAim, SlackPlane}
+    solved_as = {SlackAim, SlackPlane, SlackPole}
     assert own - {Task, tasks.JointTask, tasks.AxisTask} - solved_as == set(TASKS) == set(EXAMPLES)
 
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Slack variables of inequalities, as channels of joints that are added to a skeleton.
 
-Points that may be above a plane but not below it, and rays that must begin before their targets, get a
-channel with a limit: the inequality h(q) >= 0 is the equation h(q) − σc = 0 with a slack variable c >= 0
-[NocedalWright2006 §16.1]. The solver knows boxes already, so c is a channel like any other: the translation x
-of a joint that is added to the skeleton and is not part of a pose. Where a force bears on the inequality, as
-on a floor, the limit of c is active.
+What may be on one side only, as a point above a floor, gets a channel with a limit: the inequality h(q) >= 0
+is the equation h(q) − σc = 0 with a slack variable c >= 0 [NocedalWright2006 §16.1]. The solver knows boxes
+already, so c is a channel like any other: the translation x of a joint that is added to the skeleton and is
+not part of a pose. Where a floor bears a force, the limit of c is active.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..model.skeleton import CHANNELS, Pose, Skeleton
-from ..tasks import AimAt, OneOf, OnPlane, Task
-from ..tasks.aims import SlackAim
-from ..tasks.frames import SlackPlane
+from ..tasks import OneOf, Task
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -80,15 +77,11 @@ def with_slacks(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Skeleton, tu
     def with_slack(task: Task) -> Task:
         if isinstance(task, OneOf):
             return replace(task, alternatives=tuple(with_slack(other) for other in task.alternatives))
-        if isinstance(task, AimAt) and task.weight > 0.0:
-            kind: type[SlackAim | SlackPlane] = SlackAim
-        elif isinstance(task, OnPlane) and task.one_sided and task.weight > 0.0:
-            kind = SlackPlane
-        else:
+        if task.with_slack is None or task.weight == 0.0:
             return task
-        joints.append(skeleton.index(task.joint))
+        joints.append(task.joints(skeleton)[-1])
         given = {field.name: getattr(task, field.name) for field in fields(task)}
-        return kind(**given, slack=len(skeleton) + len(joints) - 1)
+        return task.with_slack(**given, slack=len(skeleton) + len(joints) - 1)
 
     new = tuple(with_slack(task) for task in tasks)
     return (SlackSkeleton.of(skeleton, tuple(joints)), new) if joints else (skeleton, tuple(tasks))

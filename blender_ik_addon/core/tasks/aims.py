@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import factorial
 from typing import ClassVar, Final
@@ -17,13 +17,12 @@ from ..model.mechanism import Hessian, Mechanism, PosedMechanism, cross
 from ..model.rotation import skew
 from .base import (
     PLAIN_AXES,
-    SLACK_UNIT,
     DirectionField,
     JointTask,
     PlaceField,
     PointField,
     Rows,
-    Slacks,
+    Task,
     anchored,
     with_frames,
 )
@@ -62,6 +61,11 @@ class AimAt(JointTask):
     angular: ClassVar[bool] = True
     noun: ClassVar[str] = "aim of {joint}"
 
+    @property
+    def with_slack(self) -> Callable[..., Task] | None:
+        """`SlackAim`."""
+        return SlackAim
+
 
 _COSINE: Final = Polynomial([1.0, -1.0])
 _TURN: Final = Polynomial([factorial(n) ** 2 * 2.0**n / factorial(2 * n + 1) for n in range(12)])
@@ -72,18 +76,18 @@ _B: Final = _COSINE * _A.deriv() - 3.0 * _A
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SlackAim(AimAt):
-    """An aim with the joint of its slack variable, as `problem.system` makes it."""
+    """An aim as it is solved."""
 
     _: KW_ONLY
     slack: int
-    """Joint whose translation x is the slack."""
+    """Joint of the slack variable."""
     joint_fields: ClassVar[tuple[str, ...]] = ("joint", "slack")
 
 
 class AimRows(Rows, of=AimAt):
     """Aims: F = −h (x, y), h = θ/ρ, of the target d = Bᵀ(t − p) = (x, y, z) in the axes B of the ray.
 
-    A third row is the inequality |d| >= β, β the distance of `BEFORE`, with a slack: see `Slacks`.
+    A third row is the inequality |d| >= β, β the distance of `BEFORE`.
 
     ρ = |(x, y)|, and θ = atan2(ρ, z) is the angle between ray and target, so that |F| = θ. Two rows of full
     rank, smooth but for the opposite direction; there two rows must jump, for without a jump they would be
@@ -110,20 +114,12 @@ class AimRows(Rows, of=AimAt):
         nothing = lengths(rays) <= COLLAPSED
         super().__init__(tasks, [3] * len(tasks), nothing)
         self._reach = mechanism.skeleton.reach
-        slacked = [(e, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackAim)]
-        self._slacks = Slacks(slacked, mechanism)
-        self.clears = bool(slacked)
+        slacks = [(3 * e + 2, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackAim)]
+        self._give_slacks(slacks, mechanism)
         self._anchors, self._local = anchored(points, mechanism)
         self._frame = axes_along(np.where(nothing[..., None], ALONG_BONE, rays))
         """B in the anchors' frames, the ray in the third column, (F or 1, E, 3, 3)."""
         self._target = np.stack(with_frames([task.target for task in tasks], 1), axis=1)
-
-    def best_slacks(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
-        """Free channels (F, nv) with the slacks at their best."""
-        if not self.clears:
-            return values
-        self.residual(posed)
-        return self._slacks.best(self._heights[:, self._slacks.tasks], values)
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles between rays and targets, (F, tasks) [rad]."""
@@ -139,7 +135,7 @@ class AimRows(Rows, of=AimAt):
         there = distance > NEAREST * self._reach
         self._nearness: FloatArray = np.where(there, 1.0 / np.where(there, distance, 1.0), 0.0)
         seen = np.where(there[..., None], seen * self._nearness[..., None], PLAIN_AXES[2])
-        self._seen, self._heights = seen, BEFORE * (distance - BEFORE * self._reach)
+        self._seen = seen
         off, cosine = seen[..., :2], seen[..., 2]
         sine = lengths(off)
         angle = np.arctan2(sine, cosine)
@@ -153,9 +149,7 @@ class AimRows(Rows, of=AimAt):
         rows = np.empty((*sine.shape, 3))
         rows[..., :2] = -self._off * self._factor[..., None]
         self._angles = lengths(rows[..., :2])
-        rows[..., 2] = self._heights / self._reach
-        if self.clears:
-            rows[:, self._slacks.tasks, 2] -= self._slacks.taken(posed.values) / self._reach
+        rows[..., 2] = BEFORE * (distance / self._reach - BEFORE)
         return rows.reshape(len(off), len(self.angular))
 
     def _slope(self, posed: PosedMechanism) -> FloatArray:
@@ -176,10 +170,7 @@ class AimRows(Rows, of=AimAt):
         targets = np.broadcast_to(self._target, (len(x), *self._target.shape[1:]))
         moving = posed.point_jacobian(self._anchors, targets)
         self._kept = slope, moving, a, b, products
-        rows = slope @ moving
-        if self.clears:
-            rows[:, self._slacks.tasks, 2, self._slacks.columns] -= SLACK_UNIT / self._reach
-        return rows.reshape(len(slope), len(self.angular), moving.shape[3])
+        return (slope @ moving).reshape(len(slope), len(self.angular), moving.shape[3])
 
     def _hessian(self, posed: PosedMechanism, multipliers: FloatArray) -> Hessian:
         """Exact: ∂²d has the inner channel's ω, a point's second derivative the outer one's.

@@ -305,6 +305,11 @@ class Task(ABC):
         return self.name or self.noun.format_map(vars(self)) or type(self).__name__
 
     @property
+    def with_slack(self) -> Callable[..., Task] | None:
+        """The kind that it is solved as where a row of it is an inequality, with the joint of a `slack`."""
+        return None
+
+    @property
     def parts(self) -> tuple[Task, ...]:
         """The tasks that are solved: itself, but of a task with a place and an orientation one for each."""
         return (self,)
@@ -393,14 +398,67 @@ class Task(ABC):
         return some
 
 
+SLACK_UNIT: Final = 30.0
+"""σ, h for a unit of slack [1]. Where it holds, an inequality should ask nothing of a step, but steps are the
+least that do, and slacks count in them: by 1/σ². Much more would hide other rows from the tolerances by which
+step rules tell directions from rounding."""
+
+CONTACT: Final = 1e-7
+"""Largest h that counts as 0, lengths in units of the reach [1]: rounding must not lift it."""
+
+
+class Slacks:
+    """Rows h >= 0 with slack variables c >= 0, as equations F = h − σc = 0 [NocedalWright2006 §16.1].
+
+    Slacks are channels with a limit: all that stops channels at their limits and lets them go again serves
+    inequalities. Nothing but its limit is asked of a slack, so that above 0 it always has the best, σc = h,
+    however far h has come. At the bound c = 0 stays until a step lets it go, and F = h brings back what the
+    motion has bent, up or down.
+    """
+
+    def __init__(self, joints: Sequence[tuple[int, int]], angular: bool, mechanism: Mechanism) -> None:
+        """Prepare.
+
+        Args:
+            joints: Of each inequality its row and the joint whose translation x is its slack, (k,).
+            angular: Whether h are angles [rad] rather than lengths [m].
+            mechanism: That has these joints.
+        """
+        columns, reach = mechanism.channels.tolist(), mechanism.skeleton.reach
+        self.rows: IntArray = np.array([row for row, _ in joints], dtype=np.int64)
+        """(k,)."""
+        self._columns: IntArray = np.array([columns.index(CHANNELS * joint) for _, joint in joints], np.int64)
+        self._unit = SLACK_UNIT / reach if angular else SLACK_UNIT
+        self._contact = CONTACT if angular else CONTACT * reach
+
+    def best(self, rows: FloatArray, values: FloatArray) -> FloatArray:
+        """Free channels (F, nv) with slacks above 0 at their best, or 0, for h of all rows (F, m)."""
+        best, h = np.array(values), rows[:, self.rows]
+        above = (h > self._contact) & (values[:, self._columns] > 0.0)
+        best[:, self._columns] = np.where(above, h / self._unit, 0.0)
+        return best
+
+    def residual(self, rows: FloatArray, values: FloatArray) -> FloatArray:
+        """F at free channels (F, nv) for h of all rows (F, m), where other rows are as they are."""
+        residual = np.array(rows)
+        residual[:, self.rows] -= self._unit * values[:, self._columns]
+        return residual
+
+    def jacobian(self, slope: FloatArray) -> FloatArray:
+        """The derivative of F for that of h, (F, m, nv)."""
+        jacobian = np.array(slope)
+        jacobian[:, self.rows, self._columns] -= self._unit
+        return jacobian
+
+
 class Rows(ABC):
     """Stacked tasks of one kind on one mechanism.
 
     A kind gives F of each row, without weights, with its derivatives; the residual is F by the task's weight.
     """
 
-    clears: bool = False
-    """Whether there are slacks among its channels."""
+    _slacks: Slacks | None = None
+    """Those of inequalities, where there are any: of these rows a kind gives h."""
     by_frame: ClassVar[tuple[str, ...]] = ("_target", "_weight", "_local")
     """Attributes whose first axis is that of frames, or 1 long when they are the same in all, and those of
     the base classes."""
@@ -410,6 +468,8 @@ class Rows(ABC):
     """Where those about points have these, as `anchored` gives them."""
     _at: PosedMechanism | None = None
     """The pose that was evaluated last."""
+    _values: FloatArray
+    """What the kind gives there."""
     _found: FloatArray
     """F there."""
     _slopes_at: PosedMechanism | None = None
@@ -463,9 +523,22 @@ class Rows(ABC):
         some._target, some._at = np.array(targets)[None], None
         return some
 
+    @property
+    def clears(self) -> bool:
+        """Whether there are slacks among its channels."""
+        return self._slacks is not None
+
     def best_slacks(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
-        """Free channels (F, nv) with slacks at their best; here there are none."""
-        return values
+        """Free channels (F, nv) with the slacks at their best."""
+        if self._slacks is None:
+            return values
+        self.residual(posed)
+        return self._slacks.best(self._values, values)
+
+    def _give_slacks(self, joints: Sequence[tuple[int, int]], mechanism: Mechanism) -> None:
+        """Make inequalities of rows, of each the row and the joint of its slack, (k,)."""
+        if joints:
+            self._slacks = Slacks(joints, bool(self.angular[0]), mechanism)
 
     # What a kind gives, each once for a pose and in this order: what one keeps, those after it may use.
 
@@ -486,7 +559,9 @@ class Rows(ABC):
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted residual, (F, m)."""
         if self._at is not posed:
-            self._found, self._at, self._slopes_at = self._value(posed), posed, None
+            self._values, self._at, self._slopes_at = self._value(posed), posed, None
+            slacks = self._slacks
+            self._found = self._values if slacks is None else slacks.residual(self._values, posed.values)
         return self._found * self._weight
 
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
@@ -494,7 +569,8 @@ class Rows(ABC):
         if self._at is not posed:
             self.residual(posed)
         if self._slopes_at is not posed:
-            self._slopes, self._slopes_at = self._slope(posed), posed
+            slope, slacks = self._slope(posed), self._slacks
+            self._slopes, self._slopes_at = slope if slacks is None else slacks.jacobian(slope), posed
         return self._slopes * self._weight[..., None]
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
@@ -512,50 +588,6 @@ class Rows(ABC):
         self.residual(posed)
         lengths = np.sqrt(np.add.reduceat(np.square(self._found), self._starts, axis=1))
         return np.where(self._weight[:, self._starts] > 0.0, lengths, np.inf)
-
-
-SLACK_UNIT: Final = 30.0
-"""σ, height for a unit of slack [1]. Above 0 a height should change as if nothing were asked of it, but steps
-are the least that do, and slacks count in them: by 1/σ². Much more would hide other rows from the
-tolerances by which step rules tell directions from rounding."""
-
-CONTACT: Final = 1e-7
-"""Height in units of the reach [1] up to which it is 0: rounding must not lift it."""
-
-
-class Slacks:
-    """Slack variables c >= 0 of inequalities h >= 0, as equations h − σc = 0 [NocedalWright2006 §16.1].
-
-    They are channels with a limit: all that stops channels at their limits and lets them go again serves
-    inequalities. Nothing but its limit is asked of a slack, so that above 0 it always has the best, σc = h,
-    however far h has come. At the bound c = 0 stays until a step lets it go, and F = h brings back what the
-    motion has bent, up or down.
-    """
-
-    def __init__(self, joints: Sequence[tuple[int, int]], mechanism: Mechanism) -> None:
-        """Prepare.
-
-        Args:
-            joints: Those whose translation x is a slack, each after the number of its task.
-            mechanism: That has them.
-        """
-        columns = mechanism.channels.tolist()
-        self._contact = CONTACT * mechanism.skeleton.reach
-        self.tasks: IntArray = np.array([task for task, _ in joints], dtype=np.int64)
-        """Tasks with a slack, (k,)."""
-        self.columns: IntArray = np.array([columns.index(CHANNELS * joint) for _, joint in joints], np.int64)
-        """The free channels of their slacks, (k,)."""
-
-    def best(self, heights: FloatArray, values: FloatArray) -> FloatArray:
-        """Free channels (F, nv) with the slacks that are not 0 at their best for heights (F, k) [m], or 0."""
-        best = np.array(values)
-        above = (heights > self._contact) & (values[:, self.columns] > 0.0)
-        best[:, self.columns] = np.where(above, heights / SLACK_UNIT, 0.0)
-        return best
-
-    def taken(self, values: FloatArray) -> FloatArray:
-        """σc at free channels (F, nv), (F, k) [m]."""
-        return SLACK_UNIT * values[:, self.columns]
 
 
 def anchored(points: Iterable[tuple[int, FloatArray]], mechanism: Mechanism) -> tuple[IntArray, FloatArray]:

@@ -145,7 +145,6 @@ class ChoiceRows(Rows, of=OneOf):
         self._of_row = np.repeat(np.arange(len(counts)), counts)
         """Alternative of each row, (m,)."""
         self.angular = np.concatenate([rows.angular for rows in self._rows])
-        self.clears = any(rows.clears for rows in self._rows)
         self.taken: IntArray = np.zeros((1, len(tasks)), dtype=np.int64)
         """Which alternative of each task is taken, (F or 1, tasks)."""
 
@@ -189,6 +188,11 @@ class ChoiceRows(Rows, of=OneOf):
     def _mask(self) -> FloatArray:
         """1 for the rows of what is taken, (F or 1, m)."""
         return ((self._first + self.taken)[:, self._task_of_row] == self._of_row).astype(np.float64)
+
+    @property
+    def clears(self) -> bool:
+        """Whether alternatives have slacks."""
+        return any(rows.clears for rows in self._rows)
 
     def best_slacks(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
         """Free channels (F, nv) with the slacks of alternatives at their best."""

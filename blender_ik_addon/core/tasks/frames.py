@@ -6,7 +6,7 @@ A target is a place or an orientation, or where another joint takes it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import ClassVar, Final, Self
@@ -22,7 +22,6 @@ from .aims import axes_along
 from .base import (
     ORIGIN,
     PLAIN_AXES,
-    SLACK_UNIT,
     ArrayField,
     AxisTask,
     DirectionField,
@@ -32,7 +31,6 @@ from .base import (
     PlaceField,
     PointField,
     Rows,
-    Slacks,
     Task,
     anchored,
     check_axes,
@@ -313,22 +311,24 @@ class OnPlane(JointTask):
         """Whether the point is free on the side to which the normal points."""
         return self.side == Side.ABOVE
 
+    @property
+    def with_slack(self) -> Callable[..., Task] | None:
+        """`SlackPlane` where it is one-sided."""
+        return SlackPlane if self.one_sided else None
+
 
 @dataclass(frozen=True, repr=False, eq=False)
 class SlackPlane(OnPlane):
-    """A one-sided plane with the joint of its slack variable, as `problem.system` makes it."""
+    """A one-sided plane as it is solved."""
 
     _: KW_ONLY
     slack: int
-    """Joint whose translation x is the height above the plane."""
+    """Joint of the slack variable."""
     joint_fields: ClassVar[tuple[str, ...]] = ("joint", "slack")
 
 
 class PlaneRows(PlaceRows, of=OnPlane):
-    """Heights over planes: F = h − σc, h = n·(p − origin) − offset, c the slack.
-
-    c is 0 where the point must be on the plane. See `Slacks` for where it may be above.
-    """
+    """Heights over planes: F = n·(p − origin) − offset, with a slack where the point may be above."""
 
     def __init__(self, tasks: Sequence[OnPlane], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton
@@ -340,32 +340,13 @@ class PlaneRows(PlaceRows, of=OnPlane):
             shifts=[task.offset * task.normal for task in tasks],
         )
         self._one_sided = np.array([task.one_sided for task in tasks])
-        slacked = [(e, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackPlane)]
-        self._slacks = Slacks(slacked, mechanism)
-        self.clears = bool(slacked)
-
-    def best_slacks(self, posed: PosedMechanism, values: FloatArray) -> FloatArray:
-        """Free channels (F, nv) with the slacks at their best."""
-        if not self.clears:
-            return values
-        self.residual(posed)
-        return self._slacks.best(self._heights[:, self._slacks.tasks], values)
-
-    def _value(self, posed: PosedMechanism) -> FloatArray:
-        self._heights: FloatArray = super()._value(posed)
-        rows = self._heights.copy()
-        rows[:, self._slacks.tasks] -= self._slacks.taken(posed.values)
-        return rows
-
-    def _slope(self, posed: PosedMechanism) -> FloatArray:
-        slope = np.array(super()._slope(posed))
-        slope[:, self._slacks.tasks, self._slacks.columns] -= SLACK_UNIT
-        return slope
+        slacks = [(e, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackPlane)]
+        self._give_slacks(slacks, mechanism)
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Distances from the plane, or below it, (F, tasks) [m]."""
         self.residual(posed)
-        return np.where(self._one_sided, np.maximum(-self._heights, 0.0), np.abs(self._heights))
+        return np.where(self._one_sided, np.maximum(-self._values, 0.0), np.abs(self._values))
 
 
 # The centre of mass

@@ -13,7 +13,7 @@ fast Newton's steps converge depends on it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from typing import ClassVar, Final, Self
@@ -188,8 +188,11 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
 
 # Poles
 
-STRAIGHT: Final = 0.05
+STRAIGHT: Final = 0.1
 """ε, sine of the angle to the axis below which a direction says less and less of the side of the axis [1]."""
+
+DOWNHILL: Final = 2.0
+"""κ, how much more a middle joint counts on the far side than beside the half plane [1]."""
 
 NOWHERE: Final = 1e-9
 """Length of a limb, by that of its bone at rest [1], that has no direction."""
@@ -198,8 +201,7 @@ NOWHERE: Final = 1e-9
 def definite(vectors: FloatArray, across: FloatArray) -> FloatArray:
     """How much the parts of vectors (..., 3) that are across an axis say of its sides, (...) from 0 to 1.
 
-    s²/(s² + ε²), s the sine of the angle to the axis. It fades with the square: an angle about the axis times
-    this is smooth where a limb is straight.
+    s²/(s² + ε²), s the sine of the angle to the axis.
     """
     square = np.square(across).sum(axis=-1)
     spread = square + STRAIGHT**2 * np.square(vectors).sum(axis=-1)
@@ -222,9 +224,14 @@ class PointPole(Task):
     angular: ClassVar[bool] = True
     noun: ClassVar[str] = "pole of {joint}"
 
+    @property
+    def with_slack(self) -> Callable[..., Task] | None:
+        """`SlackPole`."""
+        return SlackPole
+
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when a joint does not exist, or they do not follow one another."""
-        root, middle, tip = self.joints(skeleton)
+        root, middle, tip = self.joints(skeleton)[:3]
         if root not in skeleton.ancestors(middle)[1:] or middle not in skeleton.ancestors(tip)[1:]:
             raise IKError(
                 f"{self.label}: {self.root!r}, {self.joint!r} and {self.tip!r} must follow one another "
@@ -235,19 +242,36 @@ class PointPole(Task):
             raise IKError(f"{self.label}: two of its joints lie at one place in the rest pose")
 
 
-class PoleRows(PointFunctionRows, of=PointPole):
-    """Poles: F = w_e w_τ φ, φ the angle about the axis of the limb by which it would have to swing.
+@dataclass(frozen=True, repr=False, eq=False)
+class SlackPole(PointPole):
+    """A pole as it is solved: the middle joint is on the side of the target or on the axis."""
 
-    With a, b, c the places of root, middle joint and tip, n the direction from a to c, and X what is across
-    it: e = X(b − a), τ = X(t − a), φ from τ to e about n. One row for the one way to swing: it jumps on the
-    far side, as it must, or it would be nothing there too. The weights w (`definite`) fade where the limb is
-    straight, or points at the target or away from it: there the side on which it bends means little, and an
-    angle that turns about as soon as something moves cannot be followed.
+    _: KW_ONLY
+    slack: int
+    """Joint of the slack variable."""
+    joint_fields: ClassVar[tuple[str, ...]] = (*PointPole.joint_fields, "slack")
+
+
+class PoleRows(PointFunctionRows, of=PointPole):
+    """Poles: F = w (n · (q × p), κ (p · q − (n · p)(n · q))), the second row an inequality.
+
+    n, p and q are the directions from the root to the tip, the middle joint and the target. Where p and q are
+    off the axis n by angles with the sines s and t, and φ is the angle from one to the other about it, F is
+    st w (sin φ, κ cos φ): the middle joint has to be in the half plane of axis and target. With
+
+        w² = 1/(s² + ε²)/(t² + ε²)
+
+    F is about the angle where both sides are definite, and has the less to say the straighter the limb is,
+    and the nearer its axis passes the target. It is smooth there, which no function of the angle is, and its
+    slopes do not go to nothing: where a limb gets straight rather than swing about, it is held straight, as a
+    point on a floor. κ > 1 makes the way round the axis one downhill: with 1 all of the far half is alike.
     """
+
+    size: ClassVar[int] = 2
 
     def __init__(self, tasks: Sequence[PointPole], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton
-        joints = [task.joints(skeleton) for task in tasks]
+        joints = [task.joints(skeleton)[:3] for task in tasks]
         nowhere = np.zeros(3)
         points = [[(joint, nowhere) for joint in own] for own in joints]
         super().__init__(tasks, points, mechanism)
@@ -256,30 +280,48 @@ class PoleRows(PointFunctionRows, of=PointPole):
             [lengths(rest[own[1]] - rest[own[0]]) for own in joints]
         )
         self._target = np.stack(with_frames([task.target for task in tasks], 1), axis=1)
+        slacks = [(2 * e + 1, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackPole)]
+        self._give_slacks(slacks, mechanism)
+
+    def _directions(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """n, p and q, (F, E, 3, 3), and how far away these points are, (F, E, 3) [m]."""
+        root = points[:, :, :1]
+        target = np.broadcast_to(self._target[:, :, None], root.shape)
+        away = np.concatenate([points[:, :, 2:], points[:, :, 1:2], target], axis=2) - root
+        far = np.maximum(lengths(away), self._nothing[:, None])
+        return away / far[..., None], far
 
     def function(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """w_e w_τ φ, and its derivative by root, middle joint and tip."""
-        root, limb = points[:, :, 0], points[:, :, 2] - points[:, :, 0]
-        # Of the middle joint and of the target, (F, E, 2, ...):
-        both = np.stack([points[:, :, 1] - root, self._target - root], axis=2)
-        length = np.maximum(lengths(limb), self._nothing)[..., None]
-        axis = limb / length
-        along = times(both, axis)
-        across = both - along[..., None] * axis[:, :, None]
-        bent, wanted = across[:, :, 0], across[:, :, 1]
-        sine = np.einsum("fex,fex->fe", cross(axis, wanted), bent)
-        angle = np.arctan2(sine, np.einsum("fex,fex->fe", wanted, bent))
-        parts = definite(both, across)
-        others = parts[..., ::-1]
-        wide, narrow = (np.square(vectors).sum(axis=-1) for vectors in (both, across))
-        spread = np.maximum(narrow + STRAIGHT**2 * wide, np.finfo(float).tiny)
-        # dF = w dφ + φ dw,  dφ = (n × e)·de/|e|² − (n × τ)·dτ/|τ|². Of d(b − a) only what is across the axis
-        # counts for de, less n·(b − a)/|c − a| d(c − a).
-        turning = (others / spread * np.array([1.0, -1.0]))[..., None] * cross(axis[:, :, None], across)
-        fading = 2.0 * STRAIGHT**2 * others / spread**2 * angle[..., None]
-        by_across = turning + (fading * wide)[..., None] * across
-        by_both = by_across - (fading * narrow)[..., None] * both
-        by_tip = -(along[:, :, None] @ by_across)[:, :, 0] / length
-        slope = np.stack([-(by_both.sum(axis=2) + by_tip), by_both[:, :, 0], by_tip], axis=2)
-        share = parts.prod(axis=2)
-        return (share * angle)[..., None], slope[:, :, None]
+        """F, and its derivatives by root, middle joint and tip."""
+        directions, far = self._directions(points)
+        (n, p, q), sides = np.moveaxis(directions, 2, 0), directions[:, :, 1:]
+        cosines = times(sides, n)
+        n_p, n_q = cosines[..., :1], cosines[..., 1:]
+        # By n, p and q, (F, E, 2, 3, 3), at first without w.
+        triple = np.stack([cross(q, p), cross(n, q), cross(p, n)], axis=2)
+        inner = np.stack([-(n_q * p + n_p * q), q - n_q * n, p - n_p * n], axis=2)
+        slope = np.stack([triple, DOWNHILL * inner], axis=2)
+        value = np.einsum("ferx,fex->fer", slope[:, :, :, 1], p)
+        # s² = 1 − (n · p)², and t likewise.
+        squares = 1.0 / (1.0 - np.square(cosines) + STRAIGHT**2)
+        w = np.sqrt(squares.prod(axis=2))[..., None]
+        value *= w
+        slope *= w[..., None, None]
+        by_sides = cosines * squares
+        fading = np.concatenate([by_sides[..., None, :] @ sides, by_sides[..., None] * n[:, :, None]], axis=2)
+        slope += value[..., None, None] * fading[:, :, None]
+        # Of a direction only what is across it counts.
+        slope -= np.einsum("ferkx,fekx->ferk", slope, directions)[..., None] * directions[:, :, None]
+        slope /= far[:, :, None, :, None]
+        by_tip, by_middle = slope[:, :, :, 0], slope[:, :, :, 1]
+        return value, np.stack([-slope.sum(axis=3), by_middle, by_tip], axis=3)
+
+    def errors(self, posed: PosedMechanism) -> FloatArray:
+        """Angles about the axis by which limbs would have to swing, times `definite`, (F, tasks) [rad]."""
+        self.residual(posed)
+        directions, _ = self._directions(self._points)
+        axis, sides = directions[:, :, 0], directions[:, :, 1:]
+        across = sides - times(sides, axis)[..., None] * axis[:, :, None]
+        off, ahead = np.moveaxis(self._values.reshape(*axis.shape[:2], 2), 2, 0)
+        swing = definite(sides, across).prod(axis=2) * np.abs(np.arctan2(off, ahead / DOWNHILL))
+        return np.where(self._weight[:, self._starts] > 0.0, swing, np.inf)
