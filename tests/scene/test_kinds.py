@@ -150,7 +150,7 @@ def say_of_pole(armature: Any, entry: Any) -> float:
     root, middle, tip = (world_of(armature, name).translation for name in names)
     ways = (middle - root, goal_of(entry).translation - root)
     squares = [np.sin(way.angle(tip - root)) ** 2 for way in ways]
-    return float(np.prod([square / (square + 0.05**2) for square in squares]))
+    return float(np.prod([square / (square + 0.1**2) for square in squares]))
 
 
 def centre_of_mass(armature: Any) -> np.ndarray:

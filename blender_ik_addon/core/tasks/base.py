@@ -466,14 +466,12 @@ class Rows(ABC):
     """Where most kinds have their targets, (F or 1, tasks, ...)."""
     _local: FloatArray
     """Where those about points have these, as `anchored` gives them."""
-    _at: PosedMechanism | None = None
-    """The pose that was evaluated last."""
+    _at: FloatArray | None = None
+    """The matrices of the pose that was evaluated last; slacks change none."""
     _values: FloatArray
     """What the kind gives there."""
-    _found: FloatArray
-    """F there."""
-    _slopes_at: PosedMechanism | None = None
-    """The pose that was differentiated last."""
+    _slopes_at: FloatArray | None = None
+    """Those of the pose that was differentiated last."""
     _slopes: FloatArray
     """∂F/∂q there."""
 
@@ -532,8 +530,7 @@ class Rows(ABC):
         """Free channels (F, nv) with the slacks at their best."""
         if self._slacks is None:
             return values
-        self.residual(posed)
-        return self._slacks.best(self._values, values)
+        return self._slacks.best(self._evaluated(posed), values)
 
     def _give_slacks(self, joints: Sequence[tuple[int, int]], mechanism: Mechanism) -> None:
         """Make inequalities of rows, of each the row and the joint of its slack, (k,)."""
@@ -558,19 +555,28 @@ class Rows(ABC):
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted residual, (F, m)."""
-        if self._at is not posed:
-            self._values, self._at, self._slopes_at = self._value(posed), posed, None
-            slacks = self._slacks
-            self._found = self._values if slacks is None else slacks.residual(self._values, posed.values)
-        return self._found * self._weight
+        return self._unweighted(posed) * self._weight
+
+    def _evaluated(self, posed: PosedMechanism) -> FloatArray:
+        """What the kind gives, (F, m)."""
+        if self._at is not posed.matrices:
+            self._values, self._at, self._slopes_at = self._value(posed), posed.matrices, None
+        return self._values
+
+    def _unweighted(self, posed: PosedMechanism) -> FloatArray:
+        """F, (F, m)."""
+        values = self._evaluated(posed)
+        return values if self._slacks is None else self._slacks.residual(values, posed.values)
 
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The derivative of the residual, (F, m, nv)."""
-        if self._at is not posed:
-            self.residual(posed)
-        if self._slopes_at is not posed:
+        self._evaluated(posed)
+        if self._slopes_at is not posed.matrices:
             slope, slacks = self._slope(posed), self._slacks
-            self._slopes, self._slopes_at = slope if slacks is None else slacks.jacobian(slope), posed
+            self._slopes, self._slopes_at = (
+                slope if slacks is None else slacks.jacobian(slope),
+                posed.matrices,
+            )
         return self._slopes * self._weight[..., None]
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
@@ -579,14 +585,14 @@ class Rows(ABC):
 
     def hessian(self, posed: PosedMechanism, multipliers: FloatArray) -> Hessian | None:
         """The curvature Σ_k μ_k ∂²r_k/∂q∂q for multipliers (F, m), exact; None where it is nothing."""
-        if self._slopes_at is not posed:
+        if self._slopes_at is not posed.matrices:
             self.jacobian(posed)
         return self._hessian(posed, multipliers * self._weight)
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Unweighted error of each task, (F, tasks) [m] or [rad]: the length of its F."""
-        self.residual(posed)
-        lengths = np.sqrt(np.add.reduceat(np.square(self._found), self._starts, axis=1))
+        squares = np.square(self._unweighted(posed))
+        lengths = np.sqrt(np.add.reduceat(squares, self._starts, axis=1))
         return np.where(self._weight[:, self._starts] > 0.0, lengths, np.inf)
 
 

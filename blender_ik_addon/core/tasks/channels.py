@@ -101,5 +101,4 @@ class ChannelRows(Rows, of=StayNear):
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Largest deviation of each task, (F, tasks) [rad, or m where only translations are kept]."""
-        self.residual(posed)
-        return np.maximum.reduceat(np.abs(self._found), self._starts, axis=1)
+        return np.maximum.reduceat(np.abs(self._unweighted(posed)), self._starts, axis=1)
