@@ -168,6 +168,12 @@ CASES: dict[type[Task], dict[str, Maker]] = {
         "from a place": lambda rng, skeleton, pose, joint: KeepDistance(
             joint=joint, target=rng.normal(size=3), distance=0.4, point=rng.normal(size=3), weight=1.7
         ),
+        "at a place": lambda rng, skeleton, pose, joint: KeepDistance(
+            joint=joint, target=rng.normal(size=3), distance=0.0, point=rng.normal(size=3)
+        ),
+        "at another joint": lambda rng, skeleton, pose, joint: KeepDistance(
+            joint=joint, other=0 if skeleton.index(joint) else len(skeleton) - 1, distance=0.0
+        ),
         "from another joint": lambda rng, skeleton, pose, joint: KeepDistance(
             joint=joint,
             other=0 if skeleton.index(joint) else len(skeleton) - 1,

@@ -26,6 +26,7 @@ from blender_ik_addon.core import (
     Task,
     forward_kinematics,
     solve,
+    solve_sequence,
 )
 from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.core.problem.system import assemble
@@ -137,6 +138,28 @@ def test_hands_keep_their_distance_wherever_one_of_them_goes() -> None:
     apart = posed.point("hand_l") - posed.point("hand_r", np.array([0.0, 0.05, 0.0]))
     assert solution.reached
     assert_allclose(np.linalg.norm(apart), 0.3, atol=1e-4)
+
+
+def test_hands_that_are_to_be_at_one_place_meet_and_rest() -> None:
+    """The distance has no slope where it is 0: bodies crept, and moved by degrees when solved again."""
+    rest = Pose.rest(FIGURE)
+    place = forward_kinematics(FIGURE, rest).point("hand_l")
+    hold = KeepDistance(joint="hand_l", other="hand_r", distance=0.0)
+    for seed in range(8):
+        away = np.random.default_rng(seed).normal(size=3)
+        problem = Problem(FIGURE, (hold, ReachPoint(joint="hand_l", target=place + 0.15 * away, priority=1)))
+        solution = solve(problem, rest)
+        posed = forward_kinematics(FIGURE, solution.pose)
+        assert solution.status is not Status.MAX_ITERATIONS
+        assert_allclose(posed.point("hand_l"), posed.point("hand_r"), atol=1e-5)
+        assert_allclose(solve(problem, solution.pose).pose.channels, solution.pose.channels, atol=1e-4)
+
+
+def test_a_distance_that_goes_to_nothing_is_kept_in_each_frame() -> None:
+    place, distance = np.array([0.3, 1.0, 0.2]), np.array([0.2, 0.1, 0.0, 0.0])
+    hold = KeepDistance(joint="hand", target=place, distance=distance)
+    posed = forward_kinematics(ARM, solve_sequence(Problem(ARM, (hold,)), Pose.rest(ARM, (4,))).pose)
+    assert_allclose(np.linalg.norm(posed.point("hand") - place, axis=1), distance, atol=1e-5)
 
 
 def test_a_distance_from_a_place_may_differ_by_frame() -> None:

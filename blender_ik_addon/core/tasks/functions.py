@@ -44,7 +44,7 @@ DIFFERENCE: Final = 1e-5
 class PointFunctionRows(Rows):
     """Rows F(p_1 … p_K) of points of joints, the same number of points and rows for each task."""
 
-    size: ClassVar[int] = 1
+    size: int = 1
     """Rows of each task, R."""
 
     def __init__(
@@ -148,7 +148,11 @@ class KeepDistance(JointTask):
 
 
 class DistanceRows(PointFunctionRows, of=KeepDistance):
-    """Distances: F = |p − o| − d; where p = o the way apart is along the armature's x."""
+    """Distances: F = |w| − d, w = p − o; where p = o the way apart is along the armature's x.
+
+    Where d = 0 it is F = w, which has slopes where |w| has none. Beside one such distance others have two
+    rows more, which are 0.
+    """
 
     by_frame: ClassVar[tuple[str, ...]] = ("_distance",)
 
@@ -160,12 +164,13 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
             [(own[0], task.point), (own[-1], task.target if task.other is not None else task.point)]
             for task, own in zip(tasks, joints, strict=True)
         ]
+        self._distance = np.stack(with_frames([task.distance for task in tasks], 0), axis=1)
+        self.size = 3 if (self._distance == 0.0).any() else 1
         super().__init__(tasks, points, mechanism)
         self._to_place = np.array([task.other is None for task in tasks])
         self._target = np.stack(
             with_frames([task.target if task.other is None else ORIGIN for task in tasks], 1), axis=1
         )  # (F or 1, E, 3)
-        self._distance = np.stack(with_frames([task.distance for task in tasks], 0), axis=1)
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other places (3,) or distances (), as for `KeepDistance.moved`."""
@@ -177,13 +182,20 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
         return some
 
     def function(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """|p − o| − d, and the direction from o to p, against it for o."""
+        """F, and its derivatives by p and o."""
         other = np.where(self._to_place[:, None], self._target, points[:, :, 1])
         away = points[:, :, 0] - other
         length = lengths(away)[..., None]
         direction = np.where(length > 0.0, away / np.where(length > 0.0, length, 1.0), PLAIN_AXES[0])
-        back = np.where(self._to_place[:, None], 0.0, -direction)
-        return length - self._distance[..., None], np.stack([direction, back], axis=2)[:, :, None]
+        value, slope = length - self._distance[..., None], direction[:, :, None]
+        if self.size == 3:
+            no_more = np.zeros_like(slope)
+            value = np.concatenate([value, no_more[..., :2].reshape(*value.shape[:2], 2)], axis=2)
+            slope = np.concatenate([slope, no_more, no_more], axis=2)
+            together = (self._distance == 0.0)[..., None]
+            value, slope = np.where(together, away, value), np.where(together[..., None], PLAIN_AXES, slope)
+        back = np.where(self._to_place[:, None, None], 0.0, -slope)
+        return value, np.stack([slope, back], axis=3)
 
 
 # Poles
@@ -267,7 +279,7 @@ class PoleRows(PointFunctionRows, of=PointPole):
     point on a floor. κ > 1 makes the way round the axis one downhill: with 1 all of the far half is alike.
     """
 
-    size: ClassVar[int] = 2
+    size = 2
 
     def __init__(self, tasks: Sequence[PointPole], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton
