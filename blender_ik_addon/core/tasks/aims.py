@@ -123,7 +123,7 @@ class AimRows(Rows, of=AimAt):
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles between rays and targets, (F, tasks) [rad]."""
-        self._evaluated(posed)
+        self.residual(posed)
         return np.where(self._weight[:, self._starts] > 0.0, self._angles, np.inf)
 
     def _value(self, posed: PosedMechanism) -> FloatArray:

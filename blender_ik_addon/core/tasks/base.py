@@ -530,7 +530,8 @@ class Rows(ABC):
         """Free channels (F, nv) with the slacks at their best."""
         if self._slacks is None:
             return values
-        return self._slacks.best(self._evaluated(posed), values)
+        self.residual(posed)
+        return self._slacks.best(self._values, values)
 
     def _give_slacks(self, joints: Sequence[tuple[int, int]], mechanism: Mechanism) -> None:
         """Make inequalities of rows, of each the row and the joint of its slack, (k,)."""
@@ -555,28 +556,21 @@ class Rows(ABC):
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted residual, (F, m)."""
-        return self._unweighted(posed) * self._weight
-
-    def _evaluated(self, posed: PosedMechanism) -> FloatArray:
-        """What the kind gives, (F, m)."""
         if self._at is not posed.matrices:
             self._values, self._at, self._slopes_at = self._value(posed), posed.matrices, None
-        return self._values
-
-    def _unweighted(self, posed: PosedMechanism) -> FloatArray:
-        """F, (F, m)."""
-        values = self._evaluated(posed)
-        return values if self._slacks is None else self._slacks.residual(values, posed.values)
+        slacks = self._slacks
+        return (
+            self._values if slacks is None else slacks.residual(self._values, posed.values)
+        ) * self._weight
 
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The derivative of the residual, (F, m, nv)."""
-        self._evaluated(posed)
+        if self._at is not posed.matrices:
+            self.residual(posed)
         if self._slopes_at is not posed.matrices:
             slope, slacks = self._slope(posed), self._slacks
-            self._slopes, self._slopes_at = (
-                slope if slacks is None else slacks.jacobian(slope),
-                posed.matrices,
-            )
+            self._slopes = slope if slacks is None else slacks.jacobian(slope)
+            self._slopes_at = posed.matrices
         return self._slopes * self._weight[..., None]
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
@@ -591,8 +585,8 @@ class Rows(ABC):
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Unweighted error of each task, (F, tasks) [m] or [rad]: the length of its F."""
-        squares = np.square(self._unweighted(posed))
-        lengths = np.sqrt(np.add.reduceat(squares, self._starts, axis=1))
+        self.residual(posed)
+        lengths = np.sqrt(np.add.reduceat(np.square(self._values), self._starts, axis=1))
         return np.where(self._weight[:, self._starts] > 0.0, lengths, np.inf)
 
 

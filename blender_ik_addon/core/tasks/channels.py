@@ -101,4 +101,5 @@ class ChannelRows(Rows, of=StayNear):
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Largest deviation of each task, (F, tasks) [rad, or m where only translations are kept]."""
-        return np.maximum.reduceat(np.abs(self._unweighted(posed)), self._starts, axis=1)
+        self.residual(posed)
+        return np.maximum.reduceat(np.abs(self._values), self._starts, axis=1)

@@ -345,8 +345,8 @@ class PlaneRows(PlaceRows, of=OnPlane):
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Distances from the plane, or below it, (F, tasks) [m]."""
-        heights = self._evaluated(posed)
-        return np.where(self._one_sided, np.maximum(-heights, 0.0), np.abs(heights))
+        self.residual(posed)
+        return np.where(self._one_sided, np.maximum(-self._values, 0.0), np.abs(self._values))
 
 
 # The centre of mass

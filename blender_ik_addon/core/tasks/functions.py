@@ -330,10 +330,10 @@ class PoleRows(PointFunctionRows, of=PointPole):
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Angles about the axis by which limbs would have to swing, times `definite`, (F, tasks) [rad]."""
-        values = self._evaluated(posed)
+        self.residual(posed)
         directions, _ = self._directions(self._points)
         axis, sides = directions[:, :, 0], directions[:, :, 1:]
         across = sides - times(sides, axis)[..., None] * axis[:, :, None]
-        off, ahead = np.moveaxis(values.reshape(*axis.shape[:2], 2), 2, 0)
+        off, ahead = np.moveaxis(self._values.reshape(*axis.shape[:2], 2), 2, 0)
         swing = definite(sides, across).prod(axis=2) * np.abs(np.arctan2(off, ahead / DOWNHILL))
         return np.where(self._weight[:, self._starts] > 0.0, swing, np.inf)
