@@ -24,6 +24,7 @@ from blender_ik_addon.core import (
     Skeleton,
     Status,
     Task,
+    diagnose,
     forward_kinematics,
     solve,
     solve_sequence,
@@ -107,6 +108,14 @@ def test_a_pole_has_less_to_say_where_sides_mean_little_and_nothing_turns_about(
             slopes.append(system.jacobian(posed)[0])
         assert 1.0 < abs(slopes[0]).max() < 50.0
         assert_allclose(slopes[0], slopes[1], atol=500.0 * angle)
+
+
+def test_a_diagnosis_counts_the_side_of_a_pole_only_where_it_holds_the_limb() -> None:
+    beside = elbow(bent())
+    for side, rows in ((1.0, 1), (-1.0, 2)):
+        problem = Problem(ARM, (pole(0.5 * HELD + 3.0 * side * beside),))
+        (level,) = diagnose(problem, bent()).levels
+        assert (level.rows, level.rank) == (rows, rows)
 
 
 def test_limbs_that_could_get_straight_or_swing_about_come_to_rest() -> None:

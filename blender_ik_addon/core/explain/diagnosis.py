@@ -308,7 +308,7 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
     rows = goal.rows([replace(goal, weight=1.0)], mechanism)
     jacobian = rows.jacobian(posed)[0] * unit / np.where(rows.angular, 1.0, length)[:, None]
     if not isinstance(goal, (ReachPoint, MatchOrientation, AimAt, OnPlane)):
-        return _Effector(task, jacobian[:, real])
+        return _Effector(task, jacobian[rows.binding(posed)[0]][:, real])
     joint = skeleton.index(goal.joint)
     name, anchor = skeleton.names[joint], np.array([mechanism.anchor(joint)])
     turning = posed.angular_jacobian(anchor)[0, 0] * unit  # (3, nv)

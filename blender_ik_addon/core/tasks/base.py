@@ -425,29 +425,34 @@ class Slacks:
             mechanism: That has these joints.
         """
         columns, reach = mechanism.channels.tolist(), mechanism.skeleton.reach
-        self.rows: IntArray = np.array([row for row, _ in joints], dtype=np.int64)
-        """(k,)."""
+        self._rows: IntArray = np.array([row for row, _ in joints], dtype=np.int64)
         self._columns: IntArray = np.array([columns.index(CHANNELS * joint) for _, joint in joints], np.int64)
         self._unit = SLACK_UNIT / reach if angular else SLACK_UNIT
         self._contact = CONTACT if angular else CONTACT * reach
 
     def best(self, rows: FloatArray, values: FloatArray) -> FloatArray:
         """Free channels (F, nv) with slacks above 0 at their best, or 0, for h of all rows (F, m)."""
-        best, h = np.array(values), rows[:, self.rows]
+        best, h = np.array(values), rows[:, self._rows]
         above = (h > self._contact) & (values[:, self._columns] > 0.0)
         best[:, self._columns] = np.where(above, h / self._unit, 0.0)
         return best
 
+    def binding(self, rows: FloatArray) -> BoolArray:
+        """Which of all rows (F, m) ask for something: all but inequalities that hold with room to spare."""
+        binding = np.ones(rows.shape, dtype=np.bool_)
+        binding[:, self._rows] = rows[:, self._rows] <= self._contact
+        return binding
+
     def residual(self, rows: FloatArray, values: FloatArray) -> FloatArray:
         """F at free channels (F, nv) for h of all rows (F, m), where other rows are as they are."""
         residual = np.array(rows)
-        residual[:, self.rows] -= self._unit * values[:, self._columns]
+        residual[:, self._rows] -= self._unit * values[:, self._columns]
         return residual
 
     def jacobian(self, slope: FloatArray) -> FloatArray:
         """The derivative of F for that of h, (F, m, nv)."""
         jacobian = np.array(slope)
-        jacobian[:, self.rows, self._columns] -= self._unit
+        jacobian[:, self._rows, self._columns] -= self._unit
         return jacobian
 
 
@@ -562,6 +567,13 @@ class Rows(ABC):
         return (
             self._values if slacks is None else slacks.residual(self._values, posed.values)
         ) * self._weight
+
+    def binding(self, posed: PosedMechanism) -> BoolArray:
+        """Which rows ask for something: all but inequalities that hold with room to spare, (F, m)."""
+        self.residual(posed)
+        if self._slacks is None:
+            return np.ones(self._values.shape, dtype=np.bool_)
+        return self._slacks.binding(self._values)
 
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
         """The derivative of the residual, (F, m, nv)."""
