@@ -151,10 +151,12 @@ class System:
         """Units of the rows, (m,) [m, rad]."""
 
     def _penalize(self) -> None:
-        """Say what has a norm of its own: the exact tasks of a level together, and every soft task."""
+        """Say what has a norm of its own: the exact rows of a level together, and every soft task."""
+        hard = [row for rows in self._kinds for row in rows.hard]
+        soft = self.softness > 0.0
         keys = [
-            (int(level), number if soft > 0.0 else -1)
-            for number, (level, soft) in enumerate(zip(self.level_of_task, self.softness, strict=True))
+            (int(self.level_of_task[task]), int(task) if soft[task] and not exact else -1)
+            for task, exact in zip(self.task_of_row, hard, strict=True)
         ]
         penalties = sorted(set(keys))
         self.level_of_penalty: IntArray = np.array([level for level, _ in penalties], dtype=np.int64)
@@ -164,8 +166,7 @@ class System:
             [0.0 if task < 0 else self.softness[task] / units[task] for _, task in penalties]
         )
         """Softness of each penalty, lengths divided by the reach; 0 for exact tasks, (K,) [1]."""
-        of_task = np.array([penalties.index(key) for key in keys], dtype=np.int64)
-        self.penalty_of_row: IntArray = of_task[self.task_of_row]
+        self.penalty_of_row: IntArray = np.array([penalties.index(key) for key in keys], dtype=np.int64)
         """Penalty of each row, (m,)."""
 
     def _rows(self, parts: Sequence[FloatArray]) -> FloatArray:

@@ -116,6 +116,7 @@ class AimRows(Rows, of=AimAt):
         self._reach = mechanism.skeleton.reach
         slacks = [(3 * e + 2, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackAim)]
         self._give_slacks(slacks, mechanism)
+        self.hard[2::3] = True
         self._anchors, self._local = anchored(points, mechanism)
         self._frame = axes_along(np.where(nothing[..., None], ALONG_BONE, rays))
         """B in the anchors' frames, the ray in the third column, (F or 1, E, 3, 3)."""

@@ -495,6 +495,8 @@ class Rows(ABC):
         """Rows of each task."""
         self.angular: BoolArray = np.full(sum(self.row_counts), tasks[0].angular)
         """Which rows are angles [rad] rather than lengths [m], (m,)."""
+        self.hard: BoolArray = np.zeros(len(self.angular), dtype=np.bool_)
+        """Which rows the softness of their task does not concern, (m,)."""
         self._starts: IntArray = np.cumsum((0, *self.row_counts))[:-1]
         """First row of each task."""
         self._task_of_row: IntArray = np.arange(len(tasks)).repeat(self.row_counts)

@@ -145,6 +145,7 @@ class ChoiceRows(Rows, of=OneOf):
         self._of_row = np.repeat(np.arange(len(counts)), counts)
         """Alternative of each row, (m,)."""
         self.angular = np.concatenate([rows.angular for rows in self._rows])
+        self.hard = np.concatenate([rows.hard for rows in self._rows])
         self.taken: IntArray = np.zeros((1, len(tasks)), dtype=np.int64)
         """Which alternative of each task is taken, (F or 1, tasks)."""
 
