@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from blender_ik_addon.core import (
     AimAt,
     IKError,
+    OneOf,
     Pose,
     Problem,
     ReachPoint,
@@ -131,10 +132,22 @@ def test_a_ray_that_could_begin_on_its_target_turns_to_it(softness: float) -> No
 def test_a_hand_that_is_held_next_to_what_it_aims_at_stays_there() -> None:
     skeleton = humanoid()
     place = np.array([0.3, -0.4, 1.2])
-    aim = AimAt(joint="hand.L", target=place + np.array([0.0, 0.005, 0.0]))
-    solution = solve(Problem(skeleton, (ReachPoint("hand.L", place), aim)), Pose.rest(skeleton))
-    assert solution.reached
-    assert_allclose(ray(skeleton, solution.pose, aim)[0], place, atol=1e-5)
+    for weight in (1.0, 0.1):
+        aim = AimAt(joint="hand.L", target=place + np.array([0.0, 0.005, 0.0]))
+        problem = Problem(skeleton, (ReachPoint("hand.L", place, weight=weight), aim))
+        solution = solve(problem, Pose.rest(skeleton))
+        assert solution.reached, solution.message
+        assert_allclose(ray(skeleton, solution.pose, aim)[0], place, atol=1e-5)
+
+
+def test_weights_of_alternatives_do_not_count() -> None:
+    skeleton = humanoid()
+    targets = np.array([[0.3, -3.0, 1.2], [3.0, 0.5, 1.0]])
+    found: list[Array] = []
+    for weight in (1.0, 0.0):
+        aims = tuple(AimAt(joint="hand.L", target=target, weight=weight) for target in targets)
+        found.append(solve(Problem(skeleton, (OneOf(alternatives=aims),)), Pose.rest(skeleton)).pose.channels)
+    assert_allclose(found[0], found[1], atol=1e-9)
 
 
 def test_what_cannot_be_aimed_is_refused() -> None:

@@ -24,6 +24,7 @@ from blender_ik_addon.core import (
     Skeleton,
     Status,
     Task,
+    Tracker,
     diagnose,
     forward_kinematics,
     solve,
@@ -162,6 +163,29 @@ def test_hands_that_are_to_be_at_one_place_meet_and_rest() -> None:
         assert solution.status is not Status.MAX_ITERATIONS
         assert_allclose(posed.point("hand_l"), posed.point("hand_r"), atol=1e-5)
         assert_allclose(solve(problem, solution.pose).pose.channels, solution.pose.channels, atol=1e-4)
+
+
+def test_a_tracker_brings_hands_together() -> None:
+    tracker = Tracker(
+        Problem(FIGURE, (KeepDistance(joint="hand_l", other="hand_r", distance=0.1),)), Pose.rest(FIGURE)
+    )
+    for distance in (0.05, 0.0):
+        solution = tracker.solve([np.array(distance)])
+        assert solution.status is not Status.MAX_ITERATIONS
+    posed = forward_kinematics(FIGURE, solution.pose)
+    assert_allclose(posed.point("hand_l"), posed.point("hand_r"), atol=1e-5)
+    (level,) = diagnose(
+        Problem(FIGURE, (KeepDistance(joint="hand_l", other="hand_r", distance=0.1),)), solution.pose
+    ).levels
+    assert (level.rows, level.rank) == (1, 1)
+
+
+def test_a_pole_at_the_root_of_its_limb_asks_for_nothing() -> None:
+    place = forward_kinematics(ARM, bent()).point("upper")
+    system = assemble(Problem(ARM, (pole(place),)), bent()[None])
+    posed = system.place(system.mechanism.values(bent()[None]))
+    assert system.errors(posed)[0, 0] == 0.0
+    assert abs(system.jacobian(posed)[:, :, system.own]).max() < 50.0
 
 
 def test_a_distance_that_goes_to_nothing_is_kept_in_each_frame() -> None:

@@ -56,7 +56,7 @@ ENOUGH: Final = 10.0
 """Penalty weight of a level that is met, by 1, its force and those of the levels below [1], which it
 withstands: with all of σ, 1e16 times as stiff as the posture, rounding would decide what it leaves free."""
 IDLE: Final = 1e-3
-"""Stiffness of channels that the preferred pose says nothing of, such as slacks of one-sided contacts [1]."""
+"""Stiffness of channels that the preferred pose says nothing of, such as slacks of inequalities [1]."""
 
 OVERSTRAINED: Final = 2.0
 """Force by penalty weight from which a level is seen to give way further than it was thought to [1]."""

@@ -76,12 +76,14 @@ def with_slacks(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Skeleton, tu
 
     def with_slack(task: Task) -> Task:
         if isinstance(task, OneOf):
-            return replace(task, alternatives=tuple(with_slack(other) for other in task.alternatives))
-        if task.with_slack is None or task.weight == 0.0:
+            # Their own weights do not count.
+            others = (replace(other, weight=task.weight) for other in task.alternatives)
+            return replace(task, alternatives=tuple(with_slack(other) for other in others))
+        if task.slack_kind is None or task.weight == 0.0:
             return task
         joints.append(task.joints(skeleton)[-1])
         given = {field.name: getattr(task, field.name) for field in fields(task)}
-        return task.with_slack(**given, slack=len(skeleton) + len(joints) - 1)
+        return task.slack_kind(**given, slack=len(skeleton) + len(joints) - 1)
 
     new = tuple(with_slack(task) for task in tasks)
     return (SlackSkeleton.of(skeleton, tuple(joints)), new) if joints else (skeleton, tuple(tasks))

@@ -151,13 +151,11 @@ class System:
         """Units of the rows, (m,) [m, rad]."""
 
     def _penalize(self) -> None:
-        """Say what has a norm of its own: the exact rows of a level together, and every soft task."""
-        hard = [row for rows in self._kinds for row in rows.hard]
-        soft = self.softness > 0.0
-        keys = [
-            (int(self.level_of_task[task]), int(task) if soft[task] and not exact else -1)
-            for task, exact in zip(self.task_of_row, hard, strict=True)
-        ]
+        """Say what has a norm of its own: the exact tasks of a level, every soft task, and what yields."""
+        task, yields = self.task_of_row, [row for rows in self._kinds for row in rows.yields]
+        level = np.where(yields, len(self.priorities) - 1, self.level_of_task[task])
+        alone = np.where(yields, -2, np.where(self.softness[task] > 0.0, task, -1))
+        keys = list(zip(level.tolist(), alone.tolist(), strict=True))
         penalties = sorted(set(keys))
         self.level_of_penalty: IntArray = np.array([level for level, _ in penalties], dtype=np.int64)
         """Position of the level of each penalty, rising, (K,)."""

@@ -31,9 +31,12 @@ ALONG_BONE: Final = frozen([0.0, 1.0, 0.0])
 """Direction of a bone in the axes of its joint."""
 
 BEFORE: Final = 2e-2
-"""Distance in units of the reach [1] by which a ray has to begin before its target, and weight of the row
-that keeps it there [1]: it yields where another task holds the ray nearer. Without it a body would go onto
-the target rather than turn to it, for next to the target any small step gives the ray its direction."""
+"""Distance in units of the reach [1] by which a ray has to begin before its target, unless tasks hold it
+nearer. Else a body would go onto the target rather than turn to it, for next to it any small step gives the
+ray its direction."""
+
+APART: Final = 3e-2
+"""Weight of the row that keeps it there [1]: less than those of tasks, to which it yields."""
 
 NEAREST: Final = 1e-9
 """Distance of a target in units of the reach [1] within which it is where the ray begins: there is nothing to
@@ -62,8 +65,8 @@ class AimAt(JointTask):
     noun: ClassVar[str] = "aim of {joint}"
 
     @property
-    def with_slack(self) -> Callable[..., Task] | None:
-        """`SlackAim`."""
+    def slack_kind(self) -> Callable[..., Task] | None:
+        """Always `SlackAim`."""
         return SlackAim
 
 
@@ -87,7 +90,7 @@ class SlackAim(AimAt):
 class AimRows(Rows, of=AimAt):
     """Aims: F = −h (x, y), h = θ/ρ, of the target d = Bᵀ(t − p) = (x, y, z) in the axes B of the ray.
 
-    A third row is the inequality |d| >= β, β the distance of `BEFORE`.
+    The third row is an inequality, γ (|d|/l − β) >= 0, β and γ those of `BEFORE` and `APART`, l the reach.
 
     ρ = |(x, y)|, and θ = atan2(ρ, z) is the angle between ray and target, so that |F| = θ. Two rows of full
     rank, smooth but for the opposite direction; there two rows must jump, for without a jump they would be
@@ -96,7 +99,7 @@ class AimRows(Rows, of=AimAt):
 
         ∇h = (a x, a y, −1),    a = (z − h)/ρ²,    ∂a/∂ρ = b ρ,    ∂a/∂z = 2,    b = −(2z + 3a)/ρ²,
 
-    and elsewhere first derivatives of F are divided by |d|, second ones by |d|². With T_i how the target
+    and elsewhere first derivatives of these are divided by |d|, second ones by |d|². With T_i how the target
     would move if the joint carried it,
 
         ∂d/∂q_i = −Bᵀ T_i,    ∂²d/∂q_i∂q_j = Bᵀ (ω_j × T_i) for i <= j.
@@ -116,7 +119,7 @@ class AimRows(Rows, of=AimAt):
         self._reach = mechanism.skeleton.reach
         slacks = [(3 * e + 2, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackAim)]
         self._give_slacks(slacks, mechanism)
-        self.hard[2::3] = True
+        self.yields[2::3] = True
         self._anchors, self._local = anchored(points, mechanism)
         self._frame = axes_along(np.where(nothing[..., None], ALONG_BONE, rays))
         """B in the anchors' frames, the ray in the third column, (F or 1, E, 3, 3)."""
@@ -150,7 +153,7 @@ class AimRows(Rows, of=AimAt):
         rows = np.empty((*sine.shape, 3))
         rows[..., :2] = -self._off * self._factor[..., None]
         self._angles = lengths(rows[..., :2])
-        rows[..., 2] = BEFORE * (distance / self._reach - BEFORE)
+        rows[..., 2] = APART * (distance / self._reach - BEFORE)
         return rows.reshape(len(off), len(self.angular))
 
     def _slope(self, posed: PosedMechanism) -> FloatArray:
@@ -166,7 +169,7 @@ class AimRows(Rows, of=AimAt):
         slope = np.empty((*a.shape, 3, 3))
         slope[..., :2, :2], slope[..., :2, 2] = across, -off
         slope[..., :2, :] *= self._nearness[..., None, None]
-        slope[..., 2, :] = -BEFORE / self._reach * self._seen
+        slope[..., 2, :] = -APART / self._reach * self._seen
         slope = slope @ self._seen_from.swapaxes(-1, -2)
         targets = np.broadcast_to(self._target, (len(x), *self._target.shape[1:]))
         moving = posed.point_jacobian(self._anchors, targets)
@@ -195,7 +198,7 @@ class AimRows(Rows, of=AimAt):
         second *= (-0.5 * self._nearness**2)[..., None, None]
         # ∂²|d| = (1 − d dᵀ/|d|²)/|d|
         turning = PLAIN_AXES - self._seen[..., :, None] * self._seen[..., None, :]
-        second += (0.5 * BEFORE / self._reach * away * self._nearness)[..., None, None] * turning
+        second += (0.5 * APART / self._reach * away * self._nearness)[..., None, None] * turning
         form = self._seen_from @ second @ self._seen_from.swapaxes(-1, -2)
         left = np.concatenate([posed.angular_jacobian(self._anchors), moving], axis=2)
         right = np.concatenate([skew(pulls) @ moving, form @ moving], axis=2)

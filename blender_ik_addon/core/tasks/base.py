@@ -305,8 +305,8 @@ class Task(ABC):
         return self.name or self.noun.format_map(vars(self)) or type(self).__name__
 
     @property
-    def with_slack(self) -> Callable[..., Task] | None:
-        """The kind that it is solved as where a row of it is an inequality, with the joint of a `slack`."""
+    def slack_kind(self) -> Callable[..., Task] | None:
+        """The kind as which it is solved if one of its rows is an inequality, else None; it has a `slack`."""
         return None
 
     @property
@@ -399,9 +399,9 @@ class Task(ABC):
 
 
 SLACK_UNIT: Final = 30.0
-"""σ, h for a unit of slack [1]. Where it holds, an inequality should ask nothing of a step, but steps are the
-least that do, and slacks count in them: by 1/σ². Much more would hide other rows from the tolerances by which
-step rules tell directions from rounding."""
+"""σ, h by its slack: lengths by metres, angles by reaches [1, rad]. Where it holds an inequality should ask
+nothing of a step, but steps are the least that do, and slacks count in them: by 1/σ². Much more would hide
+other rows from the tolerances by which step rules tell directions from rounding."""
 
 CONTACT: Final = 1e-7
 """Largest h that counts as 0, lengths in units of the reach [1]: rounding must not lift it."""
@@ -495,8 +495,8 @@ class Rows(ABC):
         """Rows of each task."""
         self.angular: BoolArray = np.full(sum(self.row_counts), tasks[0].angular)
         """Which rows are angles [rad] rather than lengths [m], (m,)."""
-        self.hard: BoolArray = np.zeros(len(self.angular), dtype=np.bool_)
-        """Which rows the softness of their task does not concern, (m,)."""
+        self.yields: BoolArray = np.zeros(len(self.angular), dtype=np.bool_)
+        """Which rows yield to all tasks, whatever the priority and softness of their own, (m,)."""
         self._starts: IntArray = np.cumsum((0, *self.row_counts))[:-1]
         """First row of each task."""
         self._task_of_row: IntArray = np.arange(len(tasks)).repeat(self.row_counts)
@@ -541,7 +541,7 @@ class Rows(ABC):
         return self._slacks.best(self._values, values)
 
     def _give_slacks(self, joints: Sequence[tuple[int, int]], mechanism: Mechanism) -> None:
-        """Make inequalities of rows, of each the row and the joint of its slack, (k,)."""
+        """Make some rows inequalities, given row and joint of the slack of each, (k,)."""
         if joints:
             self._slacks = Slacks(joints, bool(self.angular[0]), mechanism)
 

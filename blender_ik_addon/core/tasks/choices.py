@@ -145,7 +145,7 @@ class ChoiceRows(Rows, of=OneOf):
         self._of_row = np.repeat(np.arange(len(counts)), counts)
         """Alternative of each row, (m,)."""
         self.angular = np.concatenate([rows.angular for rows in self._rows])
-        self.hard = np.concatenate([rows.hard for rows in self._rows])
+        self.yields = np.concatenate([rows.yields for rows in self._rows])
         self.taken: IntArray = np.zeros((1, len(tasks)), dtype=np.int64)
         """Which alternative of each task is taken, (F or 1, tasks)."""
 
@@ -200,6 +200,11 @@ class ChoiceRows(Rows, of=OneOf):
         for rows in self._rows:
             values = rows.best_slacks(posed, values)
         return values
+
+    def residual(self, posed: PosedMechanism) -> FloatArray:
+        """Weighted residual, (F, m); alternatives keep what they have found, and their slacks may differ."""
+        self._at = None
+        return super().residual(posed)
 
     def _value(self, posed: PosedMechanism) -> FloatArray:
         return np.concatenate([rows.residual(posed) for rows in self._rows], axis=1) * self._mask()

@@ -312,8 +312,8 @@ class OnPlane(JointTask):
         return self.side == Side.ABOVE
 
     @property
-    def with_slack(self) -> Callable[..., Task] | None:
-        """`SlackPlane` where it is one-sided."""
+    def slack_kind(self) -> Callable[..., Task] | None:
+        """It is `SlackPlane` for a plane that is one-sided."""
         return SlackPlane if self.one_sided else None
 
 

@@ -20,7 +20,7 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, alike, lengths, times
+from ..arrays import BoolArray, FloatArray, IntArray, alike, lengths, times
 from ..errors import IKError
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism, cross
 from ..model.skeleton import Skeleton
@@ -44,7 +44,7 @@ DIFFERENCE: Final = 1e-5
 class PointFunctionRows(Rows):
     """Rows F(p_1 … p_K) of points of joints, the same number of points and rows for each task."""
 
-    size: int = 1
+    size: ClassVar[int]
     """Rows of each task, R."""
 
     def __init__(
@@ -150,9 +150,10 @@ class KeepDistance(JointTask):
 class DistanceRows(PointFunctionRows, of=KeepDistance):
     """Distances: F = |w| − d, w = p − o; where p = o the way apart is along the armature's x.
 
-    Where d = 0 it is F = w, which has slopes where |w| has none. Beside one such distance others have two
-    rows more, which are 0.
+    Where d = 0 it is F = w, which has slopes where |w| has none; elsewhere the second and third row are 0.
     """
+
+    size = 3
 
     by_frame: ClassVar[tuple[str, ...]] = ("_distance",)
 
@@ -165,7 +166,6 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
             for task, own in zip(tasks, joints, strict=True)
         ]
         self._distance = np.stack(with_frames([task.distance for task in tasks], 0), axis=1)
-        self.size = 3 if (self._distance == 0.0).any() else 1
         super().__init__(tasks, points, mechanism)
         self._to_place = np.array([task.other is None for task in tasks])
         self._target = np.stack(
@@ -187,15 +187,17 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
         away = points[:, :, 0] - other
         length = lengths(away)[..., None]
         direction = np.where(length > 0.0, away / np.where(length > 0.0, length, 1.0), PLAIN_AXES[0])
-        value, slope = length - self._distance[..., None], direction[:, :, None]
-        if self.size == 3:
-            no_more = np.zeros_like(slope)
-            value = np.concatenate([value, no_more[..., :2].reshape(*value.shape[:2], 2)], axis=2)
-            slope = np.concatenate([slope, no_more, no_more], axis=2)
-            together = (self._distance == 0.0)[..., None]
-            value, slope = np.where(together, away, value), np.where(together[..., None], PLAIN_AXES, slope)
+        together = (self._distance == 0.0)[..., None]
+        value = np.pad(length - self._distance[..., None], ((0, 0), (0, 0), (0, 2)))
+        slope = np.pad(direction[:, :, None], ((0, 0), (0, 0), (0, 2), (0, 0)))
+        value, slope = np.where(together, away, value), np.where(together[..., None], PLAIN_AXES, slope)
         back = np.where(self._to_place[:, None, None], 0.0, -slope)
         return value, np.stack([slope, back], axis=3)
+
+    def binding(self, posed: PosedMechanism) -> BoolArray:
+        """All rows where d = 0, else the first of each task, (F, m)."""
+        more = np.broadcast_to(self._distance == 0.0, (len(posed.values), len(self.row_counts)))
+        return (more[..., None] | np.array([True, False, False])).reshape(len(more), len(self.angular))
 
 
 # Poles
@@ -204,7 +206,7 @@ STRAIGHT: Final = 0.1
 """ε, sine of the angle to the axis below which a direction says less and less of the side of the axis [1]."""
 
 DOWNHILL: Final = 2.0
-"""κ, how much more a middle joint counts on the far side than beside the half plane [1]."""
+"""κ, weight of the second row of a pole against the first [1]."""
 
 NOWHERE: Final = 1e-9
 """Length of a limb, by that of its bone at rest [1], that has no direction."""
@@ -237,8 +239,8 @@ class PointPole(Task):
     noun: ClassVar[str] = "pole of {joint}"
 
     @property
-    def with_slack(self) -> Callable[..., Task] | None:
-        """`SlackPole`."""
+    def slack_kind(self) -> Callable[..., Task] | None:
+        """Always `SlackPole`."""
         return SlackPole
 
     def check(self, skeleton: Skeleton) -> None:
@@ -268,7 +270,7 @@ class PoleRows(PointFunctionRows, of=PointPole):
     """Poles: F = w (n · (q × p), κ (p · q − (n · p)(n · q))), the second row an inequality.
 
     n, p and q are the directions from the root to the tip, the middle joint and the target. Where p and q are
-    off the axis n by angles with the sines s and t, and φ is the angle from one to the other about it, F is
+    off the axis n by angles with the sines s and t, and φ is the angle from q to p about it, F is
     st w (sin φ, κ cos φ): the middle joint has to be in the half plane of axis and target. With
 
         w² = 1/(s² + ε²)/(t² + ε²)
@@ -324,7 +326,8 @@ class PoleRows(PointFunctionRows, of=PointPole):
         slope += value[..., None, None] * fading[:, :, None]
         # Of a direction only what is across it counts.
         slope -= np.einsum("ferkx,fekx->ferk", slope, directions)[..., None] * directions[:, :, None]
-        slope /= far[:, :, None, :, None]
+        # What is at the root is in no direction.
+        slope *= np.where(far > self._nothing[:, None], 1.0 / far, 0.0)[:, :, None, :, None]
         by_tip, by_middle = slope[:, :, :, 0], slope[:, :, :, 1]
         return value, np.stack([-slope.sum(axis=3), by_middle, by_tip], axis=3)
 
