@@ -36,7 +36,7 @@ nearer. Else a body would go onto the target rather than turn to it, for next to
 ray its direction."""
 
 APART: Final = 3e-2
-"""Weight of the row that keeps it there [1]: less than those of tasks, to which it yields."""
+"""Weight of the row that keeps it there [1]: it yields to tasks that weigh more."""
 
 NEAREST: Final = 1e-9
 """Distance of a target in units of the reach [1] within which it is where the ray begins: there is nothing to
