@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from benchmarks.motions import joint_steps
 from blender_ik_addon.core import (
     AimAt,
     IKError,
@@ -18,6 +19,7 @@ from blender_ik_addon.core import (
     Pose,
     Problem,
     ReachPoint,
+    Task,
     Tracker,
     forward_kinematics,
     solve,
@@ -26,7 +28,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.problem.options import Redundancy
 from blender_ik_addon.core.problem.system import assemble
-from tests.core.builders import Array, planar, planar_pose, tip
+from tests.core.builders import Array, humanoid, planar, planar_pose, tip
 
 CHAIN = planar(3)
 """Three links of 1 m from the origin, along y at rest; they reach 3 m."""
@@ -156,7 +158,8 @@ def test_what_comes_near_takes_no_goal_away_within_the_margin(margin: float, exp
     moving = replace(place(0.0, 0.0, "moving"), target=np.array([[0.5, 2.0, 0.0], [0.5, 1.8, 0.0]]))
     standing = place(0.45, 2.0, "standing")
     choice = OneOf(alternatives=(moving, standing), margin=margin)
-    solution = solve_sequence(Problem(CHAIN, (choice,)), Pose.from_channels(np.stack([BENT.channels] * 2)))
+    poses = Pose.from_channels(np.stack([BENT.channels] * 2))
+    solution = solve_sequence(Problem(CHAIN, (choice,)), poses, smoothness=0.0)
     assert solution.reached
     wanted = {"moving": moving.target[1], "standing": standing.target}[expected]
     assert_allclose(end(solution.pose), np.stack([moving.target[0], wanted]), atol=1e-4)
@@ -192,7 +195,13 @@ def test_frames_report_the_goal_that_they_meet(method: str, solve_frames: Callab
 
 
 def test_smoothness_spreads_a_change_of_goals_over_the_frames_beside_it() -> None:
-    problem = Problem(CHAIN, (OneOf(alternatives=crossing(26), margin=0.1),))
+    # One goes out of reach at the frame after which the other comes into reach, elsewhere.
+    late = np.arange(26) > 12
+    goals = [
+        replace(place(0.0, 0.0, name), target=np.stack([np.full(26, x), 2.2 + 1.2 * beyond, 0.0 * late], 1))
+        for name, x, beyond in (("one", -1.0, late), ("other", 1.0, ~late))
+    ]
+    problem = Problem(CHAIN, (OneOf(alternatives=tuple(goals), margin=0.1),))
     poses = Pose.from_channels(np.stack([BENT.channels] * 26))
     alone, smooth = (solve_sequence(problem, poses, smoothness=seconds, restarts=0) for seconds in (0.0, 0.2))
     turns = [np.abs(np.diff(found.pose.channels, axis=0)).max(axis=(1, 2)) for found in (alone, smooth)]
@@ -202,6 +211,57 @@ def test_smoothness_spreads_a_change_of_goals_over_the_frames_beside_it() -> Non
     beside = np.abs(np.arange(26) - (change + 0.5)) < 3.0
     assert smooth.errors[~beside].max() < 1e-4  # nowhere else does the hand leave its goal
     assert not smooth.reached
+
+
+def test_a_motion_takes_the_goal_that_it_can_keep_to() -> None:
+    """Frame by frame it followed the nearer one until that went out of reach, and jumped to the other."""
+    standing, leaving = passing()
+    for ahead in (1, -1):
+        goals = [replace(goal, target=goal.target[::ahead]) for goal in (leaving, standing)]
+        poses = Pose.from_channels(np.zeros((24, 3, 6)))
+        solution = solve_sequence(Problem(CHAIN, (OneOf(alternatives=tuple(goals)),)), poses)
+        assert solution.reached and not solution.pops
+        assert_allclose(end(solution.pose), standing.target[::ahead], atol=1e-4)
+
+
+@pytest.mark.parametrize("goals", [2, 3])
+def test_what_hangs_on_each_other_is_chosen_together(goals: int) -> None:
+    """The middle and the end of a chain can both be where one pose has them, or both where another has."""
+    frames = 16
+    bend = 0.5 + 0.4 * np.sin(np.linspace(0.0, np.pi, frames))
+    bent = [planar_pose(*turns) for turns in ((0.9, -0.8, 0.6), (-1.2, 1.1, -0.4), (0.1, 1.8, -1.1))]
+    ways = [
+        forward_kinematics(CHAIN, Pose.from_channels(pose.channels * bend[:, None, None])) for pose in bent
+    ]
+    joints = ("joint.1", "joint.2")
+    choices = [
+        # The second one tells its goals the other way round.
+        OneOf(alternatives=tuple(ReachPoint(joint, way.point(joint, tip()), point=tip()) for way in some))
+        for joint, some in zip(joints, (ways[:goals], ways[:goals][::-1]), strict=True)
+    ]
+    solution = solve_sequence(Problem(CHAIN, choices), Pose.from_channels(np.zeros((frames, 3, 6))))
+    assert solution.reached and not solution.pops
+
+
+@pytest.mark.parametrize("seed", [2, 7])
+def test_hands_and_head_choose_as_one_body(seed: int) -> None:
+    """Frame by frame, and one choice after the other, they took what only another motion can keep to."""
+    rng, frames, skeleton = np.random.default_rng(seed), 24, humanoid(limit=1.2)
+    channels = np.zeros((frames, len(skeleton), 6))
+    speeds, phases = rng.uniform(0.5, 4.0, (len(skeleton), 3)), rng.uniform(0.0, 6.0, (len(skeleton), 3))
+    channels[..., 3:] = 0.5 * np.sin(np.arange(frames)[:, None, None] / 24.0 * speeds + phases)
+    known = forward_kinematics(skeleton, Pose.from_channels(channels))
+    tasks: list[Task] = [ReachPoint(foot, known.point(foot)) for foot in ("foot.L", "foot.R")]
+    for name in ("hand.L", "hand.R", "head"):
+        way = known.point(name)
+        tasks.append(OneOf((ReachPoint(name, way), ReachPoint(name, way[::-1] + 0.1))))
+    solution = solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, (frames,)))
+    assert solution.reached and not solution.pops
+    turns, own = (
+        joint_steps(skeleton, one.matrices).max()
+        for one in (forward_kinematics(skeleton, solution.pose), known)
+    )
+    assert turns <= own
 
 
 @pytest.mark.parametrize(("margin", "redundancy"), [(0.0, "preferred"), (0.1, "start")])

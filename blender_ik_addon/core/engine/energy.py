@@ -206,9 +206,12 @@ class Energy:
 
     def with_targets_of(self, frames: IntArray) -> Energy:
         """A copy as by `select` that keeps the alternatives taken in the present frames."""
-        some = self.select(frames)
-        if self.system.choices is not None:
-            some.system = some.system.taking(self.system.choices.taken)
+        return self.select(frames).taking(self.system.taken)
+
+    def taking(self, taken: IntArray) -> Energy:
+        """A copy with given alternatives of choices, (N, C)."""
+        some = alike(self)
+        some.system = self.system.taking(taken)
         return some
 
     def within(self, lower: FloatArray, upper: FloatArray) -> Energy:

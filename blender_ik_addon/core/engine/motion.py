@@ -12,6 +12,9 @@ lead in the frames before and after, the way of least energy is taken, by dynami
 jumps, or misses much more than its frames alone, was lost between frames far apart. Another one begins with
 the same search among all frames, with restarts.
 
+**Choices** between alternatives are made before, by motions that take the same ones in all frames, in frames
+far apart too. Between these the way of least energy is taken, by dynamic programming as well.
+
 **Penalty weights.** With those of a single pose a motion would jump for the last hundredth of a
 millimetre, where a limb gets straight or turns about. So levels are weaker here, and nearer to each other
 while targets move: where these rest nothing can jump, and a level gives way to those below by no more than in
@@ -32,7 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Final, TypeVar
 
 import numpy as np
@@ -70,7 +73,8 @@ LOST: Final = (0.05, 0.5)
 """By how much more a motion misses a level than a pose alone [1], or a joint turns from frame to frame [rad],
 for another motion to be searched for, in which nearer poses of a frame count as one."""
 POSES: Final = 8
-"""Most poses of a frame between which a motion chooses where it begins."""
+"""Most poses of a frame between which a motion chooses where it begins, and most combinations of alternatives
+that it chooses from at once [1]."""
 NEARER: Final = 0.2
 """Part of the rest by which reported progress grows with an iteration [1]: their number is not known."""
 
@@ -133,10 +137,9 @@ class Motion:
             far: Whether the minimum may be far from the start; otherwise all frames are solved at once.
         """
         self._far = far
+        self._choices = _grouped(energy.system.alternatives) if far else []
+        """Choices that are made together, and the combinations of their alternatives."""
         self._energy, self._start = energy, values
-        span = Coupling.of(times, options.smoothness).span
-        self._weak = energy.with_penalty_weights(_penalty_weights(energy, values, span))
-        """With the penalty weights of a motion."""
         self._times, self._options, self._reached = times, options, tolerance
         self.values: FloatArray = values.copy()
         """(F, nv) [m, rad]."""
@@ -149,14 +152,74 @@ class Motion:
         self.iterations: IntArray = np.zeros(len(times), dtype=np.int64)
         """Iterations of each frame's window, (F,)."""
 
+    @property
+    def taken(self) -> IntArray:
+        """Which alternative of each choice the frames take, (F, C)."""
+        return self._energy.system.taken
+
     def run(self) -> Iterator[float]:
         """Minimise the energy; gives the part done in (0, 1] after each iteration."""
+        frames, times, searches = len(self._times), self._times, int(self._far)
+        if self._choices:
+            searches = sum(len(combinations) for _, combinations in self._choices)
+        # All frames count twice as much as a search in those far apart.
+        begun = searches / (searches + 2.0)
+        if self._choices:
+            self.values = yield from _part(self._choose(), 0.0, begun)
+        elif self._far:
+            self.values = yield from _part(self._from_far_apart(self._weak()), 0.0, begun)
+        weak = self._weak()
+        for window in windows(times, self._options.smoothness):
+            first = window.frames.start + window.fixed
+            begin, end = begun + (1.0 - begun) * np.array([first, window.kept]) / frames
+            yield from _progress(self._solve(window, weak), float(begin), float(end))
+            self.finished = window.kept
+            yield float(end)
+
+    def _weak(self) -> Energy:
+        """The energy with the penalty weights of a motion."""
+        span = Coupling.of(self._times, self._options.smoothness).span
+        return self._energy.with_penalty_weights(_penalty_weights(self._energy, self._start, span))
+
+    def _choose(self) -> Generator[float, None, FloatArray]:
+        """Take the alternatives with which the motion has the least energy.
+
+        For each combination a motion is minimised in which all frames take it, and the way of least energy
+        goes from frame to frame between these motions. Where there are many combinations, some choices are
+        made before the others, which take what is nearest on the whole meanwhile.
+
+        Returns:
+            That way, (F, nv) [m, rad].
+        """
+        # With the same weights for all, whether their targets move or not.
+        weak = self._energy.weakened(_moving(self._energy))
+        coupling = Coupling.of(self._times, self._options.smoothness)
+        values, done = self._start, 0.0
+        share = 1.0 / sum(len(combinations) for _, combinations in self._choices)
+        taken, rows = np.tile(_nearest(weak, values), (len(values), 1)), np.arange(len(values))
+        for choices, combinations in self._choices:
+            trials = np.tile(taken, (len(combinations), 1, 1))
+            trials[:, :, choices] = combinations[:, None]
+            motions, energies = np.empty((len(trials), *values.shape)), np.empty(trials.shape[:2])
+            for number, trial in enumerate(trials):
+                trying = weak.taking(trial)
+                search = self._from_far_apart(trying)
+                motions[number] = yield from _part(search, done, done + share)
+                energies[number] = trying.energies(trying.at(motions[number]))
+                done += share
+            poses = [(motions[:, frame], energies[:, frame]) for frame in rows]
+            way = _lowest_way(weak, poses, coupling)
+            taken, values = trials[way, rows], motions[way, rows]
+        self._energy = self._energy.taking(taken)
+        return values
+
+    def _from_far_apart(self, weak: Energy) -> Generator[float, None, FloatArray]:
+        """The motion of least energy, in frames far apart first and interpolated to all, (F, nv) [m, rad]."""
         frames = len(self._times)
-        spacings = [spacing for spacing in SPACINGS[:-1] if frames >= 2 * spacing] or [1] if self._far else []
-        # All frames count twice, and so do those farthest apart.
-        work = 2.0 + sum(1.0 / spacing for spacing in (*spacings[:1], *spacings))
-        done = 0.0
-        weight, times, weak = self._energy.weight, self._times, self._weak
+        spacings = [spacing for spacing in SPACINGS[:-1] if frames >= 2 * spacing] or [1]
+        # Those farthest apart count twice.
+        work, done = sum(1.0 / spacing for spacing in (*spacings[:1], *spacings)), 0.0
+        weight, times = weak.weight, self._times
         known, deviation = times, weak.at(self._start).deviation
         met = np.zeros((frames, weak.penalties), dtype=np.bool_)  # not known yet
         for spacing in spacings:
@@ -180,19 +243,12 @@ class Motion:
             done += 1.0 / spacing
             known, deviation = wanted, values * weight - some.preferred
             met = _with_all_above(some, self._met(some, some.at(values)))
-        self.values = (_interpolated(known, deviation, times) + self._energy.preferred) / weight
-        for window in windows(times, self._options.smoothness):
-            first = window.frames.start + window.fixed
-            begin, end = (done + 2.0 * np.array([first, window.kept]) / frames) / work
-            yield from _progress(self._solve(window), float(begin), float(end))
-            self.finished = window.kept
-            yield float(end)
+        return (_interpolated(known, deviation, times) + weak.preferred) / weight
 
-    def _solve(self, window: Window) -> Plan[None]:
-        """Minimise over all frames of a window."""
+    def _solve(self, window: Window, weak: Energy) -> Plan[None]:
+        """Minimise over all frames of a window, with the penalty weights of a motion."""
         part = window.frames
-        energy = _from(self._energy, self.values, window)
-        weak = _from(self._weak, self.values, window)
+        energy, weak = (_from(one, self.values, window) for one in (self._energy, weak))
         coupling = Coupling.of(self._times[part], self._options.smoothness)
         values = self.values[part]
         met, alone = yield from self._alone(energy, values)
@@ -340,7 +396,8 @@ class Motion:
                 every = np.vstack([poses[frame][0], found.values])
                 energies = np.append(poses[frame][1], some.energies(some.at(found.values)))
                 poses[frame] = _different(energy, every, energies)
-        return _lowest_way(energy, poses, coupling)
+        way = _lowest_way(energy, poses, coupling)
+        return np.array([values[index] for index, (values, _) in zip(way, poses, strict=True)])
 
     def _lowered(
         self,
@@ -366,6 +423,18 @@ class Motion:
         return descent.found
 
 
+def _part(
+    search: Generator[float, None, _Result], begin: float, end: float
+) -> Generator[float, None, _Result]:
+    """Run a search that tells its own progress as a part of another one."""
+    while True:
+        try:
+            done = next(search)
+        except StopIteration as stop:
+            return stop.value
+        yield begin + (end - begin) * done
+
+
 def _progress(plan: Plan[_Result], begin: float, end: float) -> Generator[float, None, _Result]:
     """Run a search; gives an estimate of the part done, between two bounds."""
     work, part = steps(plan), begin
@@ -385,10 +454,32 @@ def _every(frames: int, spacing: int) -> IntArray:
     return np.union1d(index, last - index)
 
 
+def _grouped(alternatives: Sequence[int]) -> list[tuple[IntArray, IntArray]]:
+    """Choices that are made together, (c,), and all combinations of their alternatives, (n, c)."""
+    groups, begin = list[tuple[IntArray, IntArray]](), 0
+    while begin < len(alternatives):
+        end = begin + 1
+        while end < len(alternatives) and np.prod(alternatives[begin : end + 1]) <= POSES:
+            end += 1
+        combinations = np.array(list(product(*map(range, alternatives[begin:end]))))
+        groups.append((np.arange(begin, end), combinations))
+        begin = end
+    return groups
+
+
+def _nearest(energy: Energy, values: FloatArray) -> IntArray:
+    """The alternative of each choice that poses (F, nv) are nearest to on the whole, (C,)."""
+    choices = energy.system.choices
+    if choices is None:
+        return np.zeros(0, dtype=np.int64)
+    every = choices.every_error(energy.system.place(values))
+    return np.array([np.nan_to_num(errors).sum(axis=0).argmin() for errors in every])
+
+
 def _lowest_way(
     energy: Energy, poses: Sequence[tuple[FloatArray, FloatArray]], coupling: Coupling
-) -> FloatArray:
-    """The motion of least energy that has one of some poses in each frame, (F, nv).
+) -> IntArray:
+    """Which of some poses the motion of least energy has in each frame, (F,).
 
     By dynamic programming over the poses of two frames in turn, which the terms over time need.
 
@@ -402,21 +493,21 @@ def _lowest_way(
         values * energy.weight - one for one, (values, _) in zip(energy.preferred, poses, strict=True)
     ]
     scale = np.sqrt(energy.stiffness)
-    # From each pose to each of the next frame, (W, W', nv).
-    steps = [scale * energy.unturned(after - before[:, None]) for before, after in pairwise(deviations)]
-    total, came = own[0][:, None], list[IntArray]()
-    for frame, step in enumerate(steps):
+    total, came, last = own[0][:, None], list[IntArray](), np.zeros(0)
+    for frame, (before, after) in enumerate(pairwise(deviations)):
+        step = scale * energy.unturned(after - before[:, None])  # (W, W', nv)
         if frame:
             rates = coupling.rates[frame - 1 : frame + 1]
-            change = rates[1] * step - rates[0] * steps[frame - 1][:, :, None]  # (W, W', W'', nv)
+            change = rates[1] * step - rates[0] * last[:, :, None]  # (W, W', W'', nv)
             through = total[:, :, None] + 0.5 * coupling.accelerations[frame - 1] * np.square(change).sum(3)
             came.append(through.argmin(axis=0))
             total = through.min(axis=0)
         total = total + own[frame + 1] + 0.5 * coupling.speeds[frame] * np.square(step).sum(axis=2)
+        last = step
     way = list(divmod(int(total.argmin()), total.shape[1]))
     for some in reversed(came):
         way.insert(0, int(some[way[0], way[1]]))
-    return np.array([values[index] for index, (values, _) in zip(way, poses, strict=True)])
+    return np.array(way)
 
 
 def _different(energy: Energy, values: FloatArray, energies: FloatArray) -> tuple[FloatArray, FloatArray]:

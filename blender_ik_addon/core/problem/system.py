@@ -270,6 +270,17 @@ class System:
         """The rows of C choices, if there are any."""
         return next((rows for rows in self._kinds if isinstance(rows, ChoiceRows)), None)
 
+    @property
+    def alternatives(self) -> tuple[int, ...]:
+        """Number of alternatives of each choice, (C,)."""
+        return () if self.choices is None else self.choices.alternatives
+
+    @property
+    def taken(self) -> IntArray:
+        """Which of them each frame takes, (F, C)."""
+        taken = 0 if self.choices is None else self.choices.taken
+        return np.broadcast_to(np.int64(taken), (len(self._frames), len(self.alternatives)))
+
     def nearest(self, posed: PosedMechanism, kept: IntArray | None = None) -> IntArray:
         """The alternatives with the least errors at a pose, (F, C).
 

@@ -268,15 +268,16 @@ class SequenceJob:
                 self._finished = done
                 yield done / frames
         else:
-            if choices and not self._far:
+            tied = self._motion and frames > 1 and self._options.smoothness > 0.0
+            if choices and (tied or not self._far):
                 self._system = system.taking(system.nearest(system.place(self._begin)))
             elif choices:
-                # Of alternatives a motion takes those that its frames take one after the other.
+                # Without terms over time a frame keeps to what the one before has taken.
                 for done in self._one_by_one():
                     yield 0.5 * done / frames
                 begun = 0.5
-            if self._motion and frames > 1 and self._options.smoothness > 0.0:
-                yield from self._as_motion(begun)
+            if tied:
+                yield from self._as_motion()
             else:
                 for begin in range(0, frames, AT_ONCE):
                     self._each(np.arange(begin, min(begin + AT_ONCE, frames)))
@@ -307,7 +308,7 @@ class SequenceJob:
                 kept = taken[[frame]]
             yield frame + 1
 
-    def _as_motion(self, begun: float) -> Iterator[float]:
+    def _as_motion(self) -> Iterator[float]:
         """Minimise the energy of the whole motion."""
         options = self._options
         energy = Energy(self._system, self._start, posture=options.preferred_pose)
@@ -331,6 +332,7 @@ class SequenceJob:
             start = np.where(stays[:, None], values, start)
             energy = energy.within(*(np.where(stays[:, None], start, bound) for bound in (-np.inf, np.inf)))
         self._alone = alone = self._values.copy()
+        taken = self._system.taken.copy()
         if loop:
             stretches = [np.arange(len(frames))]
         else:
@@ -353,8 +355,10 @@ class SequenceJob:
             for part in motion.run():
                 self._values[own], self._converged[own] = motion.values[solved], motion.converged[solved]
                 self._iterations[own], alone[own] = motion.iterations[solved], motion.alone[solved]
+                taken[own] = motion.taken[solved]
+                self._system = self._system.taking(taken)
                 self._finished = first + min(max(motion.finished - solved.start, 0), own.stop - first)
-                yield begun + (1.0 - begun) * (part if loop else done + share * part)
+                yield part if loop else done + share * part
         if loop:
             # Whole turns made on the way are kept, those made in the round before are not.
             first = energy.weight * self._values[begin] - energy.preferred[begin]

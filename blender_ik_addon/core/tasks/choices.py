@@ -23,10 +23,12 @@ from .base import Rows, Task
 class OneOf(Task):
     """Meet one of several tasks; which one is up to the solver.
 
-    In each frame it takes the one with the smallest error in the pose from which it starts, and in a motion
-    keeps to that of the frame before while it stays within the margin of the best. Where the one taken
-    leaves something to be met the others are tried; another is kept if everything is reached with it, or if
-    it brings the residual of a level further down by more than the margin.
+    A motion takes those with which it has the least energy as a whole: it keeps to one that it can meet all
+    along, and changes where that turns the body least. Without smoothness, and in a `Tracker`, each frame
+    takes the one with the smallest error in the pose from which it starts, and keeps to that of the frame
+    before while it stays within the margin of the best. Where the one taken leaves something to be met the
+    others are tried; another is kept if everything is reached with it, or if it brings the residual of a
+    level further down by more than the margin.
     """
 
     alternatives: tuple[Task, ...]
@@ -34,8 +36,8 @@ class OneOf(Task):
     softness do not count, those of this task do."""
     _: KW_ONLY
     margin: float = 0.1
-    """How much nearer than the one taken another must be to take its place: [rad] for directions, for places
-    in units of the skeleton's reach [1]."""
+    """How much nearer than the one taken another must be to take its place frame by frame: [rad] for
+    directions, for places in units of the skeleton's reach [1]."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alternatives", tuple(self.alternatives))
