@@ -17,7 +17,7 @@ from blender_ik_addon.scene.rig import keying
 from blender_ik_addon.ui.mouse import AxisLock, Numbers, View, nearest_segment, stepped
 
 from . import builders
-from .measured import place
+from .measured import matrices, place
 from .records import pose_record
 
 HALF_MILLIMETRE = 0.0005
@@ -792,6 +792,57 @@ def test_at_the_border_of_the_reach_the_way_back_is_the_way_there(bone: str):
         drag.move(start + share * way, smoothly=True)
         poses.append(angles(armature))
     np.testing.assert_allclose(poses[:19], poses[-2:19:-1], atol=np.radians(1.0))
+
+
+def largest_turn(before: np.ndarray, after: np.ndarray) -> float:
+    """By how much a bone turns at most, of matrices of all bones (n, 4, 4) [degrees]."""
+    turns = np.swapaxes(before[:, :3, :3], 1, 2) @ after[:, :3, :3]
+    sines = turns - np.swapaxes(turns, 1, 2)
+    sine = np.linalg.norm(sines[:, [2, 0, 1], [1, 2, 0]], axis=1)
+    return float(np.degrees(np.arctan2(sine, np.trace(turns, axis1=1, axis2=2) - 1.0)).max())
+
+
+@pytest.mark.parametrize("rig", ["metarig", "generated"])
+def test_with_live_on_a_body_stays_as_it_is_when_it_is_let_go(rig: str):
+    """Live held hips and chest anew and preferred another pose: limbs turned by 27°, and a head by 58°."""
+    armature = {"metarig": builders.basic_human_metarig, "generated": builders.basic_human_rig}[rig]()
+    posing.setup_character(armature)
+    armature.poise.live = True
+    posing.follow(armature)
+    bones = {entry.name: entry.bone for entry in armature.poise.effectors}
+    drags = [
+        ("hand.L", (-0.25, -0.15, 0.5)),
+        ("hand.R", (0.2, -0.1, 0.3)),
+        ("hips", (0.15, 0.02, -0.2)),  # on Follow until then
+        ("foot.L", (0.1, 0.0, 0.3)),  # hips and chest go along
+        ("hand.L", (0.3, 0.2, -0.6)),
+        ("head", (0.0, -0.2, -0.1)),  # only its orientation was asked for
+    ]
+    for name, way in drags:
+        drag = Drag(armature, bones[name])
+        pull(drag, way, 6)
+        drag.settle()
+        bpy.context.view_layer.update()
+        before = matrices(armature)
+        drag.confirm()
+        for _ in range(20):
+            posing.follow(armature)
+            bpy.context.view_layer.update()
+        after = matrices(armature)
+        assert largest_turn(before, after) < 1.5, name
+        assert np.linalg.norm(before[:, :3, 3] - after[:, :3, 3], axis=1).max() < 0.003, name
+
+
+def test_a_dragged_head_is_asked_for_its_place_from_then_on():
+    armature = character()
+    armature.poise.effectors["head"].kind = 'ORIENTATION'
+    drag = Drag(armature, "head")
+    pull(drag, (0.0, -0.1, -0.05), 4)
+    drag.confirm()
+    there = place(armature, "head")
+    assert armature.poise.effectors["head"].kind == 'BOTH'
+    assert posing.solve_pose(armature).reached
+    assert np.linalg.norm(place(armature, "head") - there) < HALF_MILLIMETRE
 
 
 def test_after_a_drag_the_panel_says_what_is_missed_now():

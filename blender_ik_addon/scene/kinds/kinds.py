@@ -92,11 +92,12 @@ Errors = tuple[FloatArray | None, FloatArray | None]
 
 
 class Rank(IntEnum):
-    """Order on one level of users: what is pinned holds before others reach; a dragged bone comes last."""
+    """Order on one level of users: what is pinned, what reaches, what is dragged, what gives way to that."""
 
     PINNED = 0
     REACHING = 1
     DRAGGED = 2
+    GIVING_WAY = 3
 
     def on(self, level: int) -> int:
         """Return the level for the solver."""

@@ -17,33 +17,34 @@ What holds, and by which level:
 
 Feet, hands and hips are found by their roles, from the table of the set-up or by recognition; where a
 skeleton has none that are known, the ends of its chains and its root hold instead, as hands do. What all that
-leaves free stays near the pose in which the drag began, so that a pose is changed and not made anew.
+leaves free stays near the pose in which the drag began, so that a pose is changed and not made anew; where
+live mode solves when the drag ends it prefers what it prefers there (`drag_plan`).
 
 The body follows as in live mode (`core.solve.follower`): a few steps for each movement of the mouse, and
 where the mouse rests it settles on what a solve of these tasks gives. Live mode waits for the end of the
 drag.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import islice
 from typing import Final
 
 import bpy
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ...core import IKError, MatchOrientation, Problem, ReachPoint, Task
+from ...core import IKError, MatchOrientation, Pose, Problem, ReachPoint, Task
 from ...core.arrays import FloatArray
 from ...core.messages import Message
 from ...core.model.kinematics import forward_kinematics
 from ...core.solve.follower import Followed, Follower
 from ...core.tasks.frames import ReachCarried
-from ..armature.armature import Armature, check_armature, read_armature, updated, world_from_armature
+from ..armature.armature import check_armature, read_armature, updated, world_from_armature
 from ..armature.poses import evaluated_matrices, note_posed, read_pose, write_pose
 from ..armature.restoring import PoseSnapshot, block_with_uid
 from ..armature.switches import leader_of
+from ..effectors.effectors import read_effectors
 from ..effectors.feet import unrolled
 from ..effectors.transforms import bring_place, bring_target, carried_task, carriers, coming_along
 from ..kinds.frame_data import orientations, points_of
@@ -65,6 +66,8 @@ from .drag_anchors import (
     limbs_and_hips,
     movable_for,
 )
+from .drag_plan import DragPlan
+from .driven_bones import DrivenBones
 from .following import held as not_live
 from .tracking import Tracked
 
@@ -99,8 +102,10 @@ class Drag:
         check_armature(armature_object)
         depsgraph = updated(depsgraph)
         self._uid = armature_object.session_uid
-        self._armature, effectors = _read(armature_object, depsgraph)
-        self._effectors = tuple(effectors)
+        self._rig = rig = _read(armature_object, depsgraph)
+        settings = settings_of(armature_object)
+        self._armature = rig.armature if rig else read_armature(armature_object, move_root=settings.move_root)
+        self._effectors = rig.effectors if rig else ()
         grabbed = self._armature.skeleton.index(pose_bone(armature_object, bone).name)
         joint = leader_of(armature_object, self._armature, grabbed)
         bone = self._armature.skeleton.names[joint]
@@ -123,44 +128,81 @@ class Drag:
         """Whether the dragged bone keeps its orientation."""
         self._rotation = orientations(self._matrices[joint])
         self._options = replace(solver_options(armature_object, self._scale), method='PRIORITY')
+        self._in_live = settings.live and bool(self._own)
+        """Whether live mode solves for the target that comes along when the drag ends."""
         self._tracked: Tracked | None = None
+        self._driven = rig and DrivenBones.of(rig, armature_object, depsgraph, None)
+        """Where bones that constraints move were taken to be; None without any."""
+        self._moved = self._changed = False
+        """Whether there is another place, and whether what joints prefer or driven bones have changed, since
+        the last update."""
         self._updates = 0
         """How often the body was moved on towards the present place."""
         self.rests = False
         """Whether it settles there from the next update on."""
-        self._anchor(armature_object, effectors)
+        limbs = limbs_and_hips(armature_object, self._armature.skeleton)
+        self._coming_along = coming_along(
+            armature_object, self._effectors, self.bone, self._giving_way(limbs)
+        )
+        self._plan = rig and DragPlan(
+            armature_object, rig, depsgraph, self._own if self._in_live else (), self._coming_along
+        )
+        self._anchor(armature_object, limbs)
         self._goal = self._place_of(self._matrices)
         self.report = DragReport(DragError(bone, 0.0, None, True, True))
         """What the last movement came to."""
         self._under_way = ExitStack()
         self._under_way.enter_context(not_live(armature_object))  # it would take the pose of a drag for given
 
-    def _anchor(self, armature_object: Object, effectors: Mapping[Effector, tuple[Task, ...]]) -> None:
-        """Find what holds: effectors with their tasks, then feet, hands and hips without an effector."""
-        limbs = limbs_and_hips(armature_object, self._armature.skeleton)
+    def _giving_way(self, limbs: Sequence[tuple[int, str]]) -> set[str]:
+        """Hips, and the hand above the dragged bone, whose targets come along where they reach for one."""
         skeleton = self._armature.skeleton
         above = skeleton.ancestors(skeleton.index(self.bone))
-        giving_way = {
+        return {
             skeleton.names[joint]
             for joint, kind in limbs
             if kind == 'HIPS' or (kind == 'HAND' and joint in above)
         }
-        self._coming_along = coming_along(armature_object, self._effectors, self.bone, giving_way)
+
+    def _anchor(self, armature_object: Object, limbs: Sequence[tuple[int, str]]) -> None:
+        """Find what holds: effectors with their tasks, then feet, hands and hips without an effector."""
         self._carriers = carriers(armature_object, self._effectors, self._coming_along)
         loose = (*self._coming_along, *self._own)
-        kept = [effector for effector in effectors if effector.kind != 'STAY' and effector not in loose]
+        kept = [effector for effector in self._effectors if effector.kind != 'STAY' and effector not in loose]
         self._anchors = [
-            Anchor(
-                effector.name,
-                effector.bone,
-                tuple(self._held_task(effector, task) for task in effectors[effector]),
-                firm=not effector.follows,
-            )
+            Anchor(effector.name, effector.bone, self._held_tasks(effector), firm=not effector.follows)
             for effector in kept
         ]
         taken = {effector.bone for effector in kept if effector.goal.pinnable}
         turned = {effector.bone for effector in self._coming_along if effector.orientation}
         self._anchors += first_anchors(limbs, self._skeleton, self.bone, taken, turned, self._matrices)
+
+    def _take_along(self, armature_object: Object) -> bool:
+        """Let what follows go along with bones whose targets come along, as at the end; whether it does."""
+        if not (self._in_live and self._plan and self._plan.take_along(armature_object, self._matrices)):
+            return False
+        following = {effector.name: effector for effector in self._effectors if effector.follows}
+        self._anchors = [
+            replace(own, tasks=self._held_tasks(following[own.name])) if own.name in following else own
+            for own in self._anchors
+        ]
+        self._changed = True
+        return True
+
+    def _see_driven(self, armature_object: Object) -> None:
+        """Take bones that constraints move to be where they are now that the last update is shown."""
+        driven, rig = self._driven, self._rig
+        if driven is None or rig is None:
+            return
+        found = driven.seen(rig, armature_object, bpy.context.evaluated_depsgraph_get())
+        moved, arrived = driven.moved(found), self._tracked is not None and self._tracked.follower.arrived
+        if not (moved or self._moved):
+            return
+        places = driven.follow(found) if arrived and not self._moved else driven.begin(found)
+        channels, scale = self._written.channels.copy(), self._written.scale.copy()
+        channels[driven.joints], scale[driven.joints] = places[:, :6], places[:, 6:]
+        self._written = Pose(channels, scale)
+        self._moved, self._changed = False, True
 
     # What the user sees
 
@@ -216,12 +258,15 @@ class Drag:
         goal = checked_goal(self.bone, world_point)
         goal = points_of(np.linalg.inv(self._world_from_armature).astype(np.float64), goal)
         if not np.array_equal(goal, self._goal):
-            self._goal, self._updates, self.rests = goal, 0, False
+            self._goal, self._updates, self.rests, self._moved = goal, 0, False, True
         return self.again(smoothly=smoothly)
 
     def again(self, *, smoothly: bool = False) -> DragReport:
         """Go on towards the same place, one update of the body or until it comes to rest."""
-        armature_object, owned = self.object(), self._tasks()
+        armature_object = self.object()
+        self._see_driven(armature_object)
+        self._take_along(armature_object)
+        owned = self._tasks()
         tasks = tuple(task for task, _owner in owned)
         while not (found := self._update(tasks)).settled and not smoothly:
             pass
@@ -232,18 +277,25 @@ class Drag:
         self._written, settings = found.pose, settings_of(armature_object)
         within = settings.tolerance_position, settings.tolerance_rotation
         owners = [owner for _task, owner in owned]
-        self.report = drag_report(
-            found, owners, self._scale, within, settling=self.rests, in_place=self._in_place
-        )
+        report = drag_report(found, owners, self._scale, within, settling=self.rests, in_place=self._in_place)
+        driven_rest = self._driven is None or self._driven.at_rest
+        self.report = replace(report, final=report.final and driven_rest)
         return self.report
 
     def _update(self, tasks: tuple[Task, ...]) -> Followed:
         """One update: after the place, or to what a solve gives for it once the body has come to rest."""
-        if self._tracked is None or not self._tracked.asks_for(tasks):
-            skeleton = replace(self._skeleton, preferred=self._start.channels)
-            solver = Follower(Problem(skeleton, tasks), self._written, self._options)
-            self._tracked = Tracked(solver, tasks, skeleton, self._options)
-            self._updates, self.rests = 0, False
+        if self._tracked is None or self._changed or not self._tracked.asks_for(tasks):
+            if self._plan is not None and self._in_live:
+                problem = self._plan.problem(self._skeleton, tasks)
+            else:
+                problem = Problem(replace(self._skeleton, preferred=self._start.channels), tasks)
+            if self._tracked is not None and self._tracked.asks_for(tasks):
+                solver = self._tracked.follower.among(problem, self._written)
+            else:
+                solver = Follower(problem, self._written, self._options)
+                self._updates, self.rests = 0, False
+            self._tracked = Tracked(solver, tasks, problem.skeleton, self._options)
+            self._changed = False
         self._tracked = replace(self._tracked, tasks=tasks)
         if self.rests:
             return self._tracked.step(settles=True)
@@ -254,7 +306,7 @@ class Drag:
 
     def settle(self) -> DragReport:
         """Go on until the pose is what a solve gives: it should depend on the place, not on the way there."""
-        while not self.report.final:
+        while not self.report.final or self._take_along(self.object()):
             self.rests = True
             self.again()
         return self.report
@@ -292,13 +344,13 @@ class Drag:
         if not changed:
             return self.report
         targets = list(self._bring_targets(armature_object))
+        if self._own:  # else the body was posed, as by hand
+            note_carried(armature_object, read_effectors(armature_object))
         self._under_way.close()  # live mode has its part in what is reported and keyed
         if self._effectors:  # what the last solve said of them is so no longer
             depsgraph = bpy.context.evaluated_depsgraph_get()
             depsgraph.update()
             rig = Rig.read(armature_object, depsgraph)
-            if self._own:  # else the body was posed, as by hand
-                note_carried(armature_object, rig.effectors)
             frames = rig.read_frame(armature_object, depsgraph)
             whys = [DRAGGED] * len(rig.effectors)
             show(armature_object, rig, measured_report(armature_object, depsgraph, rig, frames, whys))
@@ -324,14 +376,16 @@ class Drag:
         """The grabbed point in armature space, (3,) [m]."""
         return points_of(matrices[self._armature.skeleton.index(self.bone)], self._point)
 
-    def _held_task(self, effector: Effector, task: Task) -> Task:
-        """A task of an effector of one frame in its level; its target may go with that of another."""
-        task = task if task.frames is None else task.at_frame(0)
+    def _held_tasks(self, effector: Effector) -> tuple[Task, ...]:
+        """The tasks of an effector of one frame in their level; targets may go with that of another."""
+        own = () if self._plan is None else self._plan.tasks[effector]
+        tasks = tuple(task if task.frames is None else task.at_frame(0) for task in own)
         carrier = self._carriers.get(effector.index)
         if carrier is not None:
             joint = self._armature.skeleton.index(carrier.bone)
-            task = carried_task(task, carrier, points_of(self._grabbed[joint], carrier.point))
-        return task
+            place = points_of(self._grabbed[joint], carrier.point)
+            tasks = tuple(carried_task(task, carrier, place) for task in tasks)
+        return tasks
 
     def _tasks(self) -> list[tuple[Task, tuple[str, bool]]]:
         """All tasks, those of the dragged bone first, with who owns each and whether it holds strictly."""
@@ -344,12 +398,12 @@ class Drag:
         owned = [(task, (bone, True)) for task in tasks]
         owned += [(task, (own.name, True)) for own in self._anchors if own.firm for task in own.tasks]
         below = 1 + max(task.priority for task, _owner in owned)
-        owned += [
-            (replace(task, priority=below), (own.name, False))
-            for own in self._anchors
-            if not own.firm
-            for task in own.tasks
-        ]
+        # What live mode asks for strictly is held more strictly than what is preferred pulls meanwhile.
+        coming = {effector.bone for effector in self._coming_along if self._in_live}
+        for own in self._anchors:
+            if not own.firm:
+                level = Rank.GIVING_WAY.on(self.priority) if own.bone in coming else below
+                owned += [(replace(task, priority=level), (own.name, False)) for task in own.tasks]
         return owned
 
     def _bring_targets(self, armature_object: Object) -> Iterator[tuple[Object, bool, bool]]:
@@ -361,8 +415,11 @@ class Drag:
             if effector.state == 'PIN':
                 held = unrolled(entry, self._matrices[index(self.bone)])
                 entry.pin_matrix = tuple(held.ravel().tolist())
-            elif effector.follows:  # who drags a bone wants it there, and turned so where it is to keep that
+            # Who drags a bone wants it there, and turned so where it is to keep that.
+            elif effector.follows:
                 entry.state, entry.kind = 'REACH', 'BOTH' if self.keeps_orientation else 'POSITION'
+            if effector.turns_only and not effector.follows:
+                entry.kind = 'BOTH'
 
         def has_moved(bone: str) -> bool:
             """Whether it is elsewhere by more than a solve leaves."""
@@ -375,7 +432,8 @@ class Drag:
         hanging = [by_index[i] for i, carrier in self._carriers.items() if carrier in brought]
         for effector in (*brought, *hanging):
             matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
-            whole = replace(effector, kind='BOTH') if effector.follows else effector  # its kind is new
+            is_new = effector.follows or (effector.turns_only and effector in self._own)
+            whole = replace(effector, kind='BOTH') if is_new else effector
             yield from bring_target(armature_object, whole, matrix)
         for effector in self._effectors:
             matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
@@ -385,14 +443,9 @@ class Drag:
                 bring_place(armature_object, effector, matrix)
 
 
-def _read(armature_object: Object, depsgraph: Depsgraph) -> tuple[Armature, dict[Effector, tuple[Task, ...]]]:
-    """Read an armature, and its effectors that take part with the tasks of each."""
-    settings = settings_of(armature_object)
-    if not any(entry.enabled for entry in settings.effectors):
-        return read_armature(armature_object, move_root=settings.move_root), {}
+def _read(armature_object: Object, depsgraph: Depsgraph) -> Rig | None:
+    """Read an armature with its effectors that take part; None where there are none."""
+    if not any(entry.enabled for entry in settings_of(armature_object).effectors):
+        return None
     rig = Rig.read(armature_object, depsgraph)
-    rig = replace(rig, effectors=held_from_now(armature_object, rig.effectors, depsgraph))
-    plan = rig.plan(rig.read_frame(armature_object, depsgraph))
-    tasks = iter([task for task in plan.tasks if task.weight > 0.0])
-    groups = [tuple(islice(tasks, count)) for count in plan.counts]
-    return rig.armature, dict(zip(rig.effectors, groups, strict=True))
+    return replace(rig, effectors=held_from_now(armature_object, rig.effectors, depsgraph))

@@ -97,11 +97,18 @@ class Tracked:
         self, *, settles: bool = False, home: Pose | None = None, most_turn: float = MOVING_TURN
     ) -> Followed:
         """One update on the way after the targets, to what a solve gives, or to a pose of these targets."""
-        assert isinstance(self.solver, Follower)
         targets = [task.aim for task in self.tasks]
         if home is not None:
-            return self.solver.return_to(targets, home)
-        return self.solver.arrive(targets) if settles else self.solver.follow(targets, most_turn=most_turn)
+            return self.follower.return_to(targets, home)
+        if settles:
+            return self.follower.arrive(targets)
+        return self.follower.follow(targets, most_turn=most_turn)
+
+    @property
+    def follower(self) -> Follower:
+        """The solver of a body that follows."""
+        assert isinstance(self.solver, Follower)
+        return self.solver
 
     def _stands(self, pose: Pose) -> bool:
         """Whether what is not solved is where it was: fixed channels, and scales."""
