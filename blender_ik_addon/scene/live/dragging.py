@@ -26,7 +26,7 @@ drag.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Final
 
@@ -68,7 +68,9 @@ from .drag_anchors import (
 )
 from .drag_plan import DragPlan
 from .driven_bones import DrivenBones
+from .following import follow_until_rest
 from .following import held as not_live
+from .machine import Trigger
 from .tracking import Tracked
 
 DRAG_PRIORITY: Final = 1
@@ -133,7 +135,7 @@ class Drag:
         self._tracked: Tracked | None = None
         self._driven = rig and DrivenBones.of(rig, armature_object, depsgraph, None)
         """Where bones that constraints move were taken to be; None without any."""
-        self._moved = self._changed = False
+        self._anew = self._changed = False
         """Whether there is another place, and whether what joints prefer or driven bones have changed, since
         the last update."""
         self._updates = 0
@@ -196,13 +198,13 @@ class Drag:
             return
         found = driven.seen(rig, armature_object, bpy.context.evaluated_depsgraph_get())
         moved, arrived = driven.moved(found), self._tracked is not None and self._tracked.follower.arrived
-        if not (moved or self._moved):
+        if not (moved or self._anew):
             return
-        places = driven.follow(found) if arrived and not self._moved else driven.begin(found)
+        places = driven.follow(found) if arrived and not self._anew else driven.begin(found)
         channels, scale = self._written.channels.copy(), self._written.scale.copy()
         channels[driven.joints], scale[driven.joints] = places[:, :6], places[:, 6:]
         self._written = Pose(channels, scale)
-        self._moved, self._changed = False, True
+        self._anew, self._changed = False, True
 
     # What the user sees
 
@@ -258,7 +260,7 @@ class Drag:
         goal = checked_goal(self.bone, world_point)
         goal = points_of(np.linalg.inv(self._world_from_armature).astype(np.float64), goal)
         if not np.array_equal(goal, self._goal):
-            self._goal, self._updates, self.rests, self._moved = goal, 0, False, True
+            self._goal, self._updates, self.rests, self._anew = goal, 0, False, True
         return self.again(smoothly=smoothly)
 
     def again(self, *, smoothly: bool = False) -> DragReport:
@@ -346,10 +348,13 @@ class Drag:
         targets = list(self._bring_targets(armature_object))
         if self._own:  # else the body was posed, as by hand
             note_carried(armature_object, read_effectors(armature_object))
-        self._under_way.close()  # live mode has its part in what is reported and keyed
+        depsgraph = updated(None)
+        self._under_way.close()
+        if self._in_live:  # at once: to the scene's handlers a tool is still running, which they follow
+            with suppress(IKError):  # the handlers tell it
+                follow_until_rest(armature_object, depsgraph, Trigger.SCRIPT)
         if self._effectors:  # what the last solve said of them is so no longer
-            depsgraph = bpy.context.evaluated_depsgraph_get()
-            depsgraph.update()
+            depsgraph = updated(None)
             rig = Rig.read(armature_object, depsgraph)
             frames = rig.read_frame(armature_object, depsgraph)
             whys = [DRAGGED] * len(rig.effectors)
@@ -399,10 +404,11 @@ class Drag:
         owned += [(task, (own.name, True)) for own in self._anchors if own.firm for task in own.tasks]
         below = 1 + max(task.priority for task, _owner in owned)
         # What live mode asks for strictly is held more strictly than what is preferred pulls meanwhile.
-        coming = {effector.bone for effector in self._coming_along if self._in_live}
+        coming = {effector.bone: effector.priority for effector in self._coming_along if self._in_live}
         for own in self._anchors:
             if not own.firm:
-                level = Rank.GIVING_WAY.on(self.priority) if own.bone in coming else below
+                known = coming.get(own.bone)
+                level = below if known is None else Rank.GIVING_WAY.on(max(known, self.priority))
                 owned += [(replace(task, priority=level), (own.name, False)) for task in own.tasks]
         return owned
 
