@@ -845,6 +845,19 @@ def test_a_dragged_head_is_asked_for_its_place_from_then_on():
     assert np.linalg.norm(place(armature, "head") - there) < HALF_MILLIMETRE
 
 
+def test_what_turns_a_head_is_not_moved_to_it():
+    """Its target may be any object, as a camera; then its place is not asked for."""
+    armature = character()
+    armature.poise.effectors["head"].kind = 'ORIENTATION'
+    armature.poise.effectors["head"].target = camera = builders.empty("camera", (0.0, -3.0, 1.5))
+    bpy.context.view_layer.update()
+    drag = Drag(armature, "head")
+    pull(drag, (0.0, -0.1, -0.05), 4)
+    drag.confirm()
+    assert armature.poise.effectors["head"].kind == 'ORIENTATION'
+    assert tuple(camera.location) == (0.0, -3.0, 1.5)
+
+
 def test_after_a_drag_the_panel_says_what_is_missed_now():
     armature = character()
     posing.solve_pose(armature)

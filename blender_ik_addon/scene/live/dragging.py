@@ -46,7 +46,14 @@ from ..armature.restoring import PoseSnapshot, block_with_uid
 from ..armature.switches import leader_of
 from ..effectors.effectors import read_effectors
 from ..effectors.feet import unrolled
-from ..effectors.transforms import bring_place, bring_target, carried_task, carriers, coming_along
+from ..effectors.transforms import (
+    bring_place,
+    bring_target,
+    carried_task,
+    carriers,
+    coming_along,
+    stands_at_bone,
+)
 from ..kinds.frame_data import orientations, points_of
 from ..kinds.kinds import Effector, Rank
 from ..properties.naming import pose_bone
@@ -348,11 +355,12 @@ class Drag:
         targets = list(self._bring_targets(armature_object))
         if self._own:  # else the body was posed, as by hand
             note_carried(armature_object, read_effectors(armature_object))
-        depsgraph = updated(None)
-        self._under_way.close()
         if self._in_live:  # at once: to the scene's handlers a tool is still running, which they follow
+            depsgraph = updated(None)
+            self._under_way.close()
             with suppress(IKError):  # the handlers tell it
                 follow_until_rest(armature_object, depsgraph, Trigger.SCRIPT)
+        self._under_way.close()  # live mode has its part in what is reported and keyed
         if self._effectors:  # what the last solve said of them is so no longer
             depsgraph = updated(None)
             rig = Rig.read(armature_object, depsgraph)
@@ -422,10 +430,11 @@ class Drag:
                 held = unrolled(entry, self._matrices[index(self.bone)])
                 entry.pin_matrix = tuple(held.ravel().tolist())
             # Who drags a bone wants it there, and turned so where it is to keep that.
-            elif effector.follows:
+            if effector.follows:
                 entry.state, entry.kind = 'REACH', 'BOTH' if self.keeps_orientation else 'POSITION'
-            if effector.turns_only and not effector.follows:
-                entry.kind = 'BOTH'
+            elif effector.turns_only:
+                with_bone = effector in self._coming_along and stands_at_bone(entry)
+                entry.kind = 'BOTH' if with_bone or effector.state == 'PIN' else entry.kind
 
         def has_moved(bone: str) -> bool:
             """Whether it is elsewhere by more than a solve leaves."""
@@ -438,7 +447,7 @@ class Drag:
         hanging = [by_index[i] for i, carrier in self._carriers.items() if carrier in brought]
         for effector in (*brought, *hanging):
             matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
-            is_new = effector.follows or (effector.turns_only and effector in self._own)
+            is_new = effector.follows or settings.effectors[effector.index].kind != effector.kind
             whole = replace(effector, kind='BOTH') if is_new else effector
             yield from bring_target(armature_object, whole, matrix)
         for effector in self._effectors:
