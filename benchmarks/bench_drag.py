@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks.page import arguments, measured, publish, stored
 from benchmarks.rigs import FloatArray, add_on, basic_human, empty_file, largest_turn, local_rotations
 from benchmarks.timing import timed
+from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.character.setup import setup_character
 from blender_ik_addon.scene.live.dragging import Drag
 
@@ -45,6 +46,8 @@ class Outcome:
     turn = apart = home = 0.0
     """Largest turn of a bone in its parent in one step [°]; between poses for the same place on the way there
     and on the way back; and between those where it began."""
+    let_go = moved = 0.0
+    """By how much bones turn in their parents [°] and move [m] when the bone is let go there with Live on."""
     slip = slip_at_rest = 0.0
     """Largest miss of a foot that holds, also on the way to rest, and where the pose has settled [m]."""
 
@@ -60,6 +63,27 @@ def make_figure(bone: str, *, limits: bool) -> Any:
     bpy.context.view_layer.update()
     bpy.ops.object.mode_set(mode='POSE')
     return figure
+
+
+def let_go(bone: str, place: int, *, limits: bool, steps: int) -> tuple[float, float]:
+    """How far bones turn [°] and move [m] when a bone that was dragged there is let go, with Live on."""
+    figure = make_figure(bone, limits=limits)
+    figure.poise.live = True
+    posing.follow(figure)
+    bpy.context.view_layer.update()
+    drag = Drag(figure, bone)
+    start, offset = drag.place, np.array(WAYS[bone][1][place])
+    for share in np.linspace(0.0, 1.0, steps + 1)[1:]:
+        drag.move(start + share * offset, smoothly=True)
+        bpy.context.view_layer.update()
+    drag.settle()
+    rotations, places = list[FloatArray](), list[FloatArray]()
+    for end in (bpy.context.view_layer.update, drag.confirm):
+        end()
+        bpy.context.view_layer.update()
+        rotations.append(local_rotations(figure))
+        places.append(np.array([bone.matrix.translation for bone in figure.pose.bones]))
+    return largest_turn(*rotations), float(np.linalg.norm(places[1] - places[0], axis=1).max())
 
 
 def measure(bone: str, place: int, *, limits: bool, steps: int) -> Outcome:
@@ -84,6 +108,7 @@ def measure(bone: str, place: int, *, limits: bool, steps: int) -> Outcome:
     found.turn = largest_turn(rotations[:-1], rotations[1:])
     found.apart = largest_turn(rotations[1:steps], rotations[-2:steps:-1])
     found.home = largest_turn(rotations[0], rotations[-1])
+    found.let_go, found.moved = let_go(bone, place, limits=limits, steps=steps)
     return found
 
 
