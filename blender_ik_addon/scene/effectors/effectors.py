@@ -458,10 +458,16 @@ def world_from_targets(
 def _world_from_held(
     armature_object: Object, effector: Effector, bone: Sequence[float] | FloatArray, depsgraph: Depsgraph
 ) -> FloatArray:
-    """world_from_point of a bone at armature_from_bone (16,) [m]: its matrix with the origin at its point."""
+    """world_from_point of a bone at armature_from_bone (16,) [m]."""
     held = np.array(armature_object.evaluated_get(depsgraph).matrix_world) @ np.reshape(bone, (4, 4))
-    held[:3, 3] += held[:3, :3] @ np.array(effector.point)
-    return held
+    return at_point(held, effector)
+
+
+def at_point(matrix: FloatArray, effector: Effector) -> FloatArray:
+    """The matrix of the bone of an effector (4, 4) [m] with the origin at its point."""
+    moved = np.array(matrix)
+    moved[:3, 3] += moved[:3, :3] @ np.array(effector.point)
+    return moved
 
 
 def anchors_now(

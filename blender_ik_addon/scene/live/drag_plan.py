@@ -16,6 +16,7 @@ from bpy.types import Depsgraph, Object, Scene
 
 from ...core import Problem, Skeleton, Task
 from ...core.arrays import FloatArray
+from ..effectors.effectors import at_point
 from ..effectors.stance import anchored
 from ..kinds.kinds import Effector
 from ..rig.rig import Rig
@@ -73,10 +74,10 @@ class DragPlan:
         targets = self._frames.world_from_target[0].copy()
         here = list(np.linalg.inv(self._world_from_armature) @ targets[self._first])
         for row in self._moved:
-            here[row] = _at_point(matrices[index(effectors[row].bone)], effectors[row])
+            here[row] = at_point(matrices[index(effectors[row].bone)], effectors[row])
         for row in following:
             bone = anchored(armature_object, effectors, effectors[row], here, self._time)
-            targets[self._first[row]] = self._world_from_armature @ _at_point(bone, effectors[row])
+            targets[self._first[row]] = self._world_from_armature @ at_point(bone, effectors[row])
         if np.abs(targets - self._frames.world_from_target[0]).max(initial=0.0) <= CARRIED:
             return False
         self._frames = replace(self._frames, world_from_target=targets[None])
@@ -89,10 +90,3 @@ def _reaching(effector: Effector) -> Effector:
     if effector.follows:
         effector = replace(effector, state='REACH', anchors=())
     return replace(effector, kind='BOTH') if effector.turns_only else effector
-
-
-def _at_point(armature_from_bone: FloatArray, effector: Effector) -> FloatArray:
-    """The matrix of a bone (4, 4) [m] with the origin at the point of its effector."""
-    matrix = np.array(armature_from_bone)
-    matrix[:3, 3] += matrix[:3, :3] @ np.array(effector.point)
-    return matrix
