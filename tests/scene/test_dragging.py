@@ -855,7 +855,7 @@ def test_what_turns_a_head_is_not_moved_to_it():
     pull(drag, (0.0, -0.1, -0.05), 4)
     drag.confirm()
     assert armature.poise.effectors["head"].kind == 'ORIENTATION'
-    assert tuple(camera.location) == (0.0, -3.0, 1.5)
+    assert camera.location[:] == (0.0, -3.0, 1.5)
 
 
 def test_after_a_drag_the_panel_says_what_is_missed_now():
