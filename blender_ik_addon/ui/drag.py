@@ -334,7 +334,8 @@ class POISE_OT_drag(DragOperator, label="Drag Bone"):
                 raise IKError("Click the bone that is to be dragged, in Pose Mode")
             bone = context.active_pose_bone.name
         drag = Drag(armature, bone, point=point, depsgraph=context.evaluated_depsgraph_get())
-        drag.keep_orientation(self.keep_orientation)
+        if self.keep_orientation:
+            drag.keep_orientation(True)
         return drag
 
 

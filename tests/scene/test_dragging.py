@@ -833,6 +833,94 @@ def test_with_live_on_a_body_stays_as_it_is_when_it_is_let_go(rig: str):
         assert np.linalg.norm(before[:, :3, 3] - after[:, :3, 3], axis=1).max() < 0.003, name
 
 
+@pytest.mark.parametrize(
+    ("bone", "along", "way"),
+    [
+        ("hand.L", 0.06, (-0.3, -0.4, 0.5)),
+        ("spine", 0.08, (0.05, -0.1, 0.05)),  # hips: lifted, which straight legs prevent
+        ("spine.006", 0.1, (0.05, -0.2, -0.1)),
+    ],
+)
+def test_with_live_on_a_body_stays_wherever_its_bone_was_grabbed(
+    bone: str, along: float, way: tuple[float, float, float]
+):
+    """Shoulders turned by 41° when hips were let go that the tool had grabbed in their middle."""
+    armature = human(generated=False)
+    armature.poise.live = True
+    posing.follow(armature)
+    drag = Drag(armature, bone, point=(0.0, along, 0.0))
+    pull(drag, way, 8)
+    drag.settle()
+    if bone == "hand.L":
+        assert np.linalg.norm(drag.place - drag.goal) < HALF_MILLIMETRE
+    bpy.context.view_layer.update()
+    before = matrices(armature)
+    drag.confirm()
+    bpy.context.view_layer.update()
+    after = matrices(armature)
+    assert largest_turn(before, after) < 1.5
+    assert np.linalg.norm(before[:, :3, 3] - after[:, :3, 3], axis=1).max() < 0.003
+
+
+@pytest.mark.parametrize(("generated", "bone"), [(False, "f_index.03.L"), (True, "f_index.01_master.L")])
+def test_with_live_on_a_finger_that_leads_its_hand_stays_where_it_was_dragged(generated: bool, bone: str):
+    """Only the place of the hand was asked for then: it turned, and took the finger 160 mm away."""
+    armature = human(generated)
+    armature.poise.live = True
+    others = [own for own in armature.pose.bones if own.name.startswith(("f_ring", "f_pinky"))]
+    for other in others:  # a fist, which nothing asks for
+        other.rotation_mode = 'XYZ'
+        other.rotation_euler.x = 0.8
+    posing.follow(armature)
+    drag = Drag(armature, bone)
+    pull(drag, (-0.3, -0.35, 0.4), 8)
+    drag.settle()
+    bpy.context.view_layer.update()
+    before = matrices(armature)
+    drag.confirm()
+    for _ in range(10):
+        posing.follow(armature)
+        bpy.context.view_layer.update()
+    after = matrices(armature)
+    assert largest_turn(before, after) < 1.5
+    assert np.linalg.norm(before[:, :3, 3] - after[:, :3, 3], axis=1).max() < 0.003
+    assert armature.poise.effectors["hand.L"].kind == ('POSITION' if generated else 'BOTH')
+    np.testing.assert_allclose([other.rotation_euler.x for other in others], 0.8, atol=1e-6)
+
+
+def test_a_thing_for_which_a_hand_reaches_is_not_turned_by_a_finger_that_leads_it():
+    armature = human(generated=False)
+    hand = armature.poise.effectors["hand.L"]
+    cup = bpy.data.objects.new("cup", bpy.data.meshes.new("cup"))
+    bpy.context.collection.objects.link(cup)
+    cup.location = hand.target.matrix_world.translation
+    hand.target = cup
+    bpy.context.view_layer.update()
+    drag = Drag(armature, "f_index.03.L")
+    pull(drag, (-0.3, -0.35, 0.4), 8)
+    drag.confirm()
+    assert hand.kind == 'POSITION'
+    assert cup.rotation_euler[:] == (0.0, 0.0, 0.0)
+    assert np.linalg.norm(np.array(cup.location) - place(armature, "hand.L")) < HALF_MILLIMETRE
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_foot_that_is_pinned_keeps_its_orientation_while_it_is_dragged_unless_told_otherwise(keeps: bool):
+    """As it does where its target is moved; by the first movement it turned by 16°."""
+    armature = human(generated=False)
+    before = matrices(armature)
+    drag = Drag(armature, "foot.L")
+    assert drag.keeps_orientation
+    if not keeps:
+        drag.keep_orientation(False)
+    pull(drag, (0.05, -0.3, 0.25), 8)
+    drag.settle()
+    bpy.context.view_layer.update()
+    foot = [bone.name for bone in armature.pose.bones].index("foot.L")
+    turn = largest_turn(before[foot : foot + 1], matrices(armature)[foot : foot + 1])
+    assert turn < 0.01 if keeps else turn > 2.0, turn
+
+
 def test_a_dragged_head_is_asked_for_its_place_from_then_on():
     armature = character()
     armature.poise.effectors["head"].kind = 'ORIENTATION'

@@ -275,10 +275,19 @@ def stands_at_bone(entry: Any) -> bool:
     kind, was = KINDS[entry.kind], np.array(entry.placed).reshape(4, 4)
     if not kind.turns_only or not was[3, 3] or target_of(entry) is None:
         return False
-    entries: Any = settings_of(entry.id_data).effectors
-    shared = sum(entry.target in all_targets(other) for other in entries) > 1
     far = np.abs(np.array(entry.target.location) - was[:3, 3])
-    return not shared and bool((far <= UNMOVED * (1.0 + np.abs(was[:3, 3]))).all())
+    return not _is_shared(entry) and bool((far <= UNMOVED * (1.0 + np.abs(was[:3, 3]))).all())
+
+
+def is_only_a_target(entry: Any) -> bool:
+    """Whether the target of an entry is an empty, of this entry alone: nobody sees how it is turned."""
+    return entry.target is not None and entry.target.type == 'EMPTY' and not _is_shared(entry)
+
+
+def _is_shared(entry: Any) -> bool:
+    """Whether other effectors of the armature have the target of an entry, too."""
+    entries: Any = settings_of(entry.id_data).effectors
+    return sum(entry.target in all_targets(other) for other in entries) > 1
 
 
 def turn_target(armature_object: Object, target: Object, world_from_bone: FloatArray) -> None:

@@ -61,10 +61,12 @@ class DragPlan:
         groups = [tuple(islice(tasks, count)) for count in self._plan.counts]
         return dict(zip(self._effectors, groups, strict=True))
 
-    def problem(self, skeleton: Skeleton, tasks: Collection[Task]) -> Problem:
-        """A problem in which joints prefer what they prefer in a solve."""
-        planned = self._plan.skeleton
-        own = replace(skeleton, preferred=planned.preferred, stiffness=planned.stiffness)
+    def problem(self, skeleton: Skeleton, tasks: Collection[Task], start: FloatArray) -> Problem:
+        """A problem in which joints prefer what they prefer in a solve; what that leaves alone, its start."""
+        planned, solved = self._plan.skeleton, [skeleton.index(bone) for bone in self._rig.chains]
+        preferred = start.copy()
+        preferred[solved] = planned.preferred[solved]
+        own = replace(skeleton, preferred=preferred, stiffness=planned.stiffness)
         return Problem(own, tuple(tasks), self._plan.preferred)
 
     def take_along(self, armature_object: Object, matrices: FloatArray) -> bool:

@@ -11,7 +11,8 @@ What holds, and by which level:
 - effectors that follow hold their bones where they are, as softly as in a solve;
 - feet without an effector hold where they are, strictly, on the highest level;
 - the dragged bone has a level of its own right below that of its effector, or below the second highest: it
-  gives way to others of that level, and to no lower one;
+  gives way to others of that level, and to no lower one; where its effector asks for an orientation beside
+  the place it keeps that;
 - hands and hips without an effector hold where they are on a level below all others; hips may turn in their
   place.
 
@@ -52,6 +53,7 @@ from ..effectors.transforms import (
     carried_task,
     carriers,
     coming_along,
+    is_only_a_target,
     stands_at_bone,
 )
 from ..kinds.frame_data import orientations, points_of
@@ -84,6 +86,8 @@ DRAG_PRIORITY: Final = 1
 """Level of a dragged bone that has no effector."""
 MOST_TURN: Final = 0.21
 """Most by which an angle changes in one movement that is smooth [rad]: 12 degrees."""
+STRAYING: Final = 0.1
+"""Part of the tolerance by which the grabbed point may be beside its goal because the bone has turned [1]."""
 MOST_UPDATES: Final = 20
 """How often a body is moved on towards a place at most before it settles."""
 
@@ -127,18 +131,20 @@ class Drag:
         self._point = points_of(np.linalg.inv(self._matrices[joint]) @ self._matrices[grabbed], point)
         self._before = PoseSnapshot.take(armature_object)
         self._own = [e for e in self._effectors if e.bone == bone and e.goal.pinnable]
+        turns = [own for own in self._own if own.follows or not own.orientation]
+        self._asked_at: FloatArray = np.array(turns[0].point) if turns else self._point
+        """The point whose place is asked for, in its own axes [m]: that of an effector that lets it turn."""
         depths = [effector.chain_depth for effector in self._own]
         depth = 0 if 0 in depths else max(depths, default=0)
         self._skeleton = movable_for(self._armature, bone, depth)
         self._in_place = why_in_place(armature_object, self._skeleton, bone, depth, dragged=True)
         self.priority = min((effector.priority for effector in self._own), default=DRAG_PRIORITY)
         """Level of the dragged bone; 0 is the highest."""
-        self.keeps_orientation = False
-        """Whether the dragged bone keeps its orientation."""
         self._rotation = orientations(self._matrices[joint])
+        asked = any(own.position and own.orientation and not own.follows for own in self._own)
+        self.keeps_orientation = asked and bool(np.isfinite(self._rotation).all())
+        """Whether the dragged bone keeps its orientation."""
         self._options = replace(solver_options(armature_object, self._scale), method='PRIORITY')
-        self._in_live = settings.live and bool(self._own)
-        """Whether live mode solves for the target that comes along when the drag ends."""
         self._tracked: Tracked | None = None
         self._driven = rig and DrivenBones.of(rig, armature_object, depsgraph, None)
         """Where bones that constraints move were taken to be; None without any."""
@@ -150,28 +156,26 @@ class Drag:
         self.rests = False
         """Whether it settles there from the next update on."""
         limbs = limbs_and_hips(armature_object, self._armature.skeleton)
-        self._coming_along = coming_along(
-            armature_object, self._effectors, self.bone, self._giving_way(limbs)
-        )
-        self._plan = rig and DragPlan(
-            armature_object, rig, depsgraph, self._own if self._in_live else (), self._coming_along
-        )
+        names, parts = self._armature.skeleton.names, self._armature.skeleton.ancestors(joint)[1:]
+        hands = {names[limb] for limb, kind in limbs if kind == 'HAND' and limb in parts}
+        hips = {names[limb] for limb, kind in limbs if kind == 'HIPS'}
+        self._coming_along = coming_along(armature_object, self._effectors, bone, hands | hips)
+        self._led = [effector for effector in self._coming_along if effector.bone in hands]
+        """Those of the hand of which the dragged bone is a part."""
+        self._in_live = settings.live and bool(self._own or self._led)
+        """Whether live mode solves for a target that comes along with the dragged bone when the drag ends."""
+        dragged = self._own if self._in_live else ()
+        self._plan = rig and DragPlan(armature_object, rig, depsgraph, dragged, self._coming_along)
         self._anchor(armature_object, limbs)
-        self._goal = self._place_of(self._matrices)
+        self._goal = self._place_of(self._point)
+        self._aim = self._place_of(self._asked_at)
+        """Where the point that is asked for should be, so that the grabbed one is at its goal, (3,) [m]."""
+        self._aims = 0
+        """How often that has changed with the turn of the bone since it rests."""
         self.report = DragReport(DragError(bone, 0.0, None, True, True))
         """What the last movement came to."""
         self._under_way = ExitStack()
         self._under_way.enter_context(not_live(armature_object))  # it would take the pose of a drag for given
-
-    def _giving_way(self, limbs: Sequence[tuple[int, str]]) -> set[str]:
-        """Hips, and the hand above the dragged bone, whose targets come along where they reach for one."""
-        skeleton = self._armature.skeleton
-        above = skeleton.ancestors(skeleton.index(self.bone))
-        return {
-            skeleton.names[joint]
-            for joint, kind in limbs
-            if kind == 'HIPS' or (kind == 'HAND' and joint in above)
-        }
 
     def _anchor(self, armature_object: Object, limbs: Sequence[tuple[int, str]]) -> None:
         """Find what holds: effectors with their tasks, then feet, hands and hips without an effector."""
@@ -223,7 +227,7 @@ class Drag:
     @property
     def place(self) -> FloatArray:
         """Where the grabbed point is, in the world, (3,) [m]."""
-        return points_of(self._world_from_armature, self._place_of(self._matrices))
+        return points_of(self._world_from_armature, self._place_of(self._point))
 
     @property
     def world_from_bone(self) -> FloatArray:
@@ -268,6 +272,7 @@ class Drag:
         goal = points_of(np.linalg.inv(self._world_from_armature).astype(np.float64), goal)
         if not np.array_equal(goal, self._goal):
             self._goal, self._updates, self.rests, self._anew = goal, 0, False, True
+            self._aims = 0
         return self.again(smoothly=smoothly)
 
     def again(self, *, smoothly: bool = False) -> DragReport:
@@ -275,11 +280,13 @@ class Drag:
         armature_object = self.object()
         self._see_driven(armature_object)
         self._take_along(armature_object)
-        owned = self._tasks()
-        tasks = tuple(task for task, _owner in owned)
-        while not (found := self._update(tasks)).settled and not smoothly:
-            pass
-        self._matrices = forward_kinematics(self._armature.skeleton, found.pose).matrices
+        while True:
+            self._take_aim()
+            owned = self._tasks()
+            found = self._update(tuple(task for task, _owner in owned))
+            self._matrices = forward_kinematics(self._armature.skeleton, found.pose).matrices
+            if smoothly or (found.settled and not self._strays()):
+                break
         changed = (found.pose.channels != self._written.channels).any(1) & self._skeleton.free.any(1)
         write_pose(armature_object, self._armature, found.pose, np.flatnonzero(changed).tolist())
         note_posed(armature_object)
@@ -288,14 +295,30 @@ class Drag:
         owners = [owner for _task, owner in owned]
         report = drag_report(found, owners, self._scale, within, settling=self.rests, in_place=self._in_place)
         driven_rest = self._driven is None or self._driven.at_rest
-        self.report = replace(report, final=report.final and driven_rest)
+        self.report = replace(report, final=report.final and driven_rest and not self._strays())
         return self.report
+
+    def _strays(self) -> bool:
+        """Whether the bone has turned since it was aimed, so that its grabbed point is beside its goal."""
+        off = np.abs(self._aim_now() - self._aim).max() * self._scale
+        within = STRAYING * settings_of(self.object()).tolerance_position
+        return self._aims < MOST_UPDATES and bool(off > within)
+
+    def _aim_now(self) -> FloatArray:
+        """The aim for the bone as it is turned now, (3,) [m]."""
+        return self._goal + self._place_of(self._asked_at) - self._place_of(self._point)
+
+    def _take_aim(self) -> None:
+        """Aim the point whose place is asked for so that the grabbed one comes to its goal."""
+        if self._strays():
+            self._aim = self._aim_now()
+            self._aims += self.rests
 
     def _update(self, tasks: tuple[Task, ...]) -> Followed:
         """One update: after the place, or to what a solve gives for it once the body has come to rest."""
         if self._tracked is None or self._changed or not self._tracked.asks_for(tasks):
             if self._plan is not None and self._in_live:
-                problem = self._plan.problem(self._skeleton, tasks)
+                problem = self._plan.problem(self._skeleton, tasks, self._start.channels)
             else:
                 problem = Problem(replace(self._skeleton, preferred=self._start.channels), tasks)
             if self._tracked is not None and self._tracked.asks_for(tasks):
@@ -353,7 +376,7 @@ class Drag:
         if not changed:
             return self.report
         targets = list(self._bring_targets(armature_object))
-        if self._own:  # else the body was posed, as by hand
+        if self._own or self._led:  # else the body was posed, as by hand
             note_carried(armature_object, read_effectors(armature_object))
         if self._in_live:  # at once: to the scene's handlers a tool is still running, which they follow
             depsgraph = updated(None)
@@ -385,9 +408,9 @@ class Drag:
 
     # Tasks
 
-    def _place_of(self, matrices: FloatArray) -> FloatArray:
-        """The grabbed point in armature space, (3,) [m]."""
-        return points_of(matrices[self._armature.skeleton.index(self.bone)], self._point)
+    def _place_of(self, point: FloatArray) -> FloatArray:
+        """A point of the dragged bone in armature space, (3,) [m]."""
+        return points_of(self._matrices[self._armature.skeleton.index(self.bone)], point)
 
     def _held_tasks(self, effector: Effector) -> tuple[Task, ...]:
         """The tasks of an effector of one frame in their level; targets may go with that of another."""
@@ -404,7 +427,7 @@ class Drag:
         """All tasks, those of the dragged bone first, with who owns each and whether it holds strictly."""
         bone, level = self.bone, Rank.DRAGGED.on(self.priority)
         tasks: list[Task] = [
-            ReachPoint(joint=bone, target=self._goal, point=self._point, priority=level, name=bone)
+            ReachPoint(joint=bone, target=self._aim, point=self._asked_at, priority=level, name=bone)
         ]
         if self.keeps_orientation:
             tasks.append(MatchOrientation(joint=bone, target=self._rotation, priority=level, name=bone))
@@ -423,6 +446,13 @@ class Drag:
     def _bring_targets(self, armature_object: Object) -> Iterator[tuple[Object, bool, bool]]:
         """Move targets and pins to where bones are now, or the next solve would take the pose back."""
         index, settings = self._armature.skeleton.index, settings_of(armature_object)
+
+        def has_moved(bone: str) -> bool:
+            """Whether it is elsewhere by more than a solve leaves."""
+            change = np.abs(self._matrices[index(bone)] - self._grabbed[index(bone)])
+            length, turn = float(change[:3, 3].max()) * self._scale, float(change[:3, :3].max())
+            return length > settings.tolerance_position or turn > settings.tolerance_rotation
+
         note_held(armature_object, self._effectors)
         for effector in self._own:
             entry = settings.effectors[effector.index]
@@ -435,12 +465,12 @@ class Drag:
             elif effector.turns_only:
                 with_bone = effector in self._coming_along and stands_at_bone(entry)
                 entry.kind = 'BOTH' if with_bone or effector.state == 'PIN' else entry.kind
-
-        def has_moved(bone: str) -> bool:
-            """Whether it is elsewhere by more than a solve leaves."""
-            change = np.abs(self._matrices[index(bone)] - self._grabbed[index(bone)])
-            length, turn = float(change[:3, 3].max()) * self._scale, float(change[:3, :3].max())
-            return length > settings.tolerance_position or turn > settings.tolerance_rotation
+        for effector in self._led:
+            # What is dragged of a hand stays where it is only while the hand is turned so.
+            entry = settings.effectors[effector.index]
+            free = stands_at_bone(entry) if effector.turns_only else is_only_a_target(entry)
+            if free and has_moved(effector.bone):
+                entry.kind = 'BOTH'
 
         brought = [e for e in self._coming_along if e.bone == self.bone or has_moved(e.bone)]
         by_index = {effector.index: effector for effector in self._effectors}
