@@ -7,10 +7,10 @@ more [ChungChoi1994: Whitney's weighted inverse], the energy of one frame is
     E(q) = Σ_k σ_k ‖r_k(q)‖_δ + ½ |u − p|²,      ‖r‖_δ = √(|r|² + δ²) − δ,
 
 r_k the residuals of penalty k (lengths divided by the reach, angles in rad, weights inside) and p the
-preferred pose. The exact tasks of a priority level share one penalty. ‖·‖ is exact [NocedalWright2006 §17.2]:
-a level that can be met with a force of less than σ_k is met, one that cannot pulls with σ_k and no more.
-Penalty weights σ by level, σ_0 ≫ σ_1 ≫ …, are the priorities; δ rounds off the point of the norm and is far
-below any tolerance.
+preferred pose. The exact tasks of a priority level share one penalty, but for those of parts of the body that
+share no free channel. ‖·‖ is exact [NocedalWright2006 §17.2]: a level that can be met with a force of less than
+σ_k is met, one that cannot pulls with σ_k and no more. Penalty weights σ by level, σ_0 ≫ σ_1 ≫ …, are the
+priorities; δ rounds off the point of the norm and is far below any tolerance.
 
 **Soft tasks** have a penalty each, with δ = σ s, s the softness: the pseudo-Huber function
 [HartleyZisserman2003 §A6.8]. Near its target such a task is a spring of stiffness 1/s, whatever σ is; far
@@ -48,6 +48,9 @@ LAST_WEIGHT: Final = 1e4
 """σ of the last level [1]: a force that moves a joint by far more than a turn."""
 WEIGHT_RATIO: Final = 1e2
 """σ of a level by that of the next one [1]."""
+STRONGEST: Final = 1e12
+"""σ of the first level by that of the last, at most [1]: of more levels rounding would leave nothing to the
+last."""
 ROUNDING_OFF: Final = 1e-6
 """Least δ [1], in units of the reach: a level that is met is missed by δ |y|/σ, some thousandths of this."""
 MET: Final = 10.0 * ROUNDING_OFF
@@ -76,7 +79,9 @@ class PenaltyWeights:
 
     def of(self, levels: int) -> FloatArray:
         """σ of each level, the first is the strongest, (K,)."""
-        return self.last * self.ratio ** np.arange(levels - 1, -1, -1.0)
+        further = np.arange(levels - 1, -1, -1.0)
+        ratio = min(self.ratio, STRONGEST ** (1.0 / max(levels - 1, 1)))
+        return self.last * ratio**further
 
 
 SOFT: Final = PenaltyWeights(50.0, 5.0)
@@ -164,6 +169,9 @@ class Energy:
         """Penalty of each row of the residual, (m,), and level of each penalty, (K,)."""
         self.penalties = len(self.level_of)
         """K."""
+        higher = self.level_of[:, None] < self.level_of
+        self.above: BoolArray = higher & (system.part_of_penalty[:, None] == system.part_of_penalty)
+        """Which penalties (K, 1) are of levels above those of others (1, K), of the same part of the body."""
         softness = system.penalty_softness
         self.softness: FloatArray = np.where(softness < ROUNDING_OFF, 0.0, softness)
         """s of each penalty [1]; 0 for exact tasks, (K,)."""

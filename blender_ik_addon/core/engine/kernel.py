@@ -366,7 +366,9 @@ class _Step:
         stays = held & _pressed(self._gradient + product, straight, high)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
         size = descent.largest(straight)
-        short = descent.max_angle / np.maximum(size, descent.max_angle)
+        # Translations move targets in proportion, however far: only turns are bounded.
+        turn = descent.largest(straight * energy.system.rotates)
+        short = descent.max_angle / np.maximum(turn, descent.max_angle)
         size *= short
         square, curvature = (
             descent.by_group((straight * other).sum(axis=1)) for other in (straight, product)
@@ -444,7 +446,7 @@ class _Step:
         # Terms over time are exact in the model; only what frames do on their own is not.
         scale = np.abs(promise) + np.maximum(wanted, 0.0) / np.sqrt(self._descent.frames)
         # What decreases the merit by more than was promised is no reason to go more carefully.
-        part = np.maximum(merit - promised, 0.0) / np.maximum(scale, 1e-300)
+        part = np.maximum(merit - promised, 0.0) / np.maximum(scale, 1e-200)
         factor: FloatArray = np.minimum(np.maximum(np.cbrt(part / TRUSTED), FACTORS[0]), FACTORS[1])
         new = np.maximum(np.maximum(old * factor, DAMPING[1]), least)
         if taken.all():

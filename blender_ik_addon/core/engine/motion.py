@@ -43,7 +43,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from .coupling import Coupling
-from .energy import LAST_WEIGHT, SOFT, WEIGHT_RATIO, Energy, PenaltyWeights, State
+from .energy import LAST_WEIGHT, SOFT, Energy, PenaltyWeights, State
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
 from .restarts import LOWER, searching
 
@@ -538,7 +538,7 @@ def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
 
 def _with_all_above(energy: Energy, met: BoolArray) -> BoolArray:
     """Which penalties are met together with the exact ones of all levels above, (N, K) each."""
-    return np.logical_and.accumulate(met | ~energy.exact, axis=1) & met
+    return met & ~((~met & energy.exact) @ energy.above)
 
 
 def _moving(energy: Energy) -> PenaltyWeights:
@@ -557,7 +557,7 @@ def _penalty_weights(energy: Energy, values: FloatArray, span: int) -> FloatArra
     still = np.pad(np.minimum(still[1:], still[:-1]), span, mode="edge")
     part = np.convolve(still, np.full(2 * span + 1, 1.0 / (2 * span + 1)), "valid")
     soft = energy.weakened(_moving(energy)).penalty_weights
-    strict = energy.weakened(replace(SOFT, ratio=WEIGHT_RATIO)).penalty_weights
+    strict = energy.penalty_weights
     # Soft tasks keep their weight: they are meant to give way.
     return np.asarray(soft * (strict / soft) ** (part[:, None] * energy.exact), dtype=np.float64)
 

@@ -145,7 +145,7 @@ def _lowest_about(
     first = yield from _minimum(many, starts, options, most_of_each, callback, precision=ROUGH, far=weak)
     near, far = (_rows(energy, first, np.flatnonzero(some)) for some in (~weak, weak))
     # A body that one step takes away is not next to a minimum, nor one that finds no step.
-    moved = np.abs(near.values - values).max(axis=1, initial=0.0)
+    moved = np.abs((near.values - values) / energy.system.units).max(axis=1, initial=0.0)
     close = np.flatnonzero(near.converged | ((moved > 0.0) & (moved <= ROUGH)))
     near = yield from _finished(energy, near, close, options, most, callback)
     far = replace(far, iterations=np.maximum(near.iterations, far.iterations))

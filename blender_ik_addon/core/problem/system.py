@@ -151,21 +151,37 @@ class System:
         """Units of the rows, (m,) [m, rad]."""
 
     def _penalize(self) -> None:
-        """Say what has a norm of its own: the exact tasks of a level, every soft task, and what yields."""
+        """Say what has a norm of its own: the exact tasks of a level, every soft task, and what yields.
+
+        Tasks that share no free channel, and none with a third, have nothing to do with each other: one that
+        is missed must not make another weaker.
+        """
         task, yields = self.task_of_row, [row for rows in self._kinds for row in rows.yields]
         level = np.where(yields, len(self.priorities) - 1, self.level_of_task[task])
         alone = np.where(yields, -2, np.where(self.softness[task] > 0.0, task, -1))
-        keys = list(zip(level.tolist(), alone.tolist(), strict=True))
+        keys = list(zip(level.tolist(), self._parts()[task].tolist(), alone.tolist(), strict=True))
         penalties = sorted(set(keys))
-        self.level_of_penalty: IntArray = np.array([level for level, _ in penalties], dtype=np.int64)
+        self.level_of_penalty: IntArray = np.array([level for level, _, _ in penalties], dtype=np.int64)
         """Position of the level of each penalty, rising, (K,)."""
+        self.part_of_penalty: IntArray = np.array([part for _, part, _ in penalties], dtype=np.int64)
+        """Which part of the body it is about, as `_parts` counts them, (K,)."""
         units = np.where(self.angular, 1.0, self.reach)
         self.penalty_softness: FloatArray = np.array(
-            [0.0 if task < 0 else self.softness[task] / units[task] for _, task in penalties]
+            [0.0 if task < 0 else self.softness[task] / units[task] for _, _, task in penalties]
         )
         """Softness of each penalty, lengths divided by the reach; 0 for exact tasks, (K,) [1]."""
         self.penalty_of_row: IntArray = np.array([penalties.index(key) for key in keys], dtype=np.int64)
         """Penalty of each row, (m,)."""
+
+    def _parts(self) -> IntArray:
+        """Which part of the body each task is about: those of a part share free channels, (T,)."""
+        skeleton, parts = self.problem.skeleton, np.arange(len(self._tasks))
+        free, first = set(np.flatnonzero(skeleton.free.any(axis=1)).tolist()), dict[int, int]()
+        for number, task in enumerate(self._tasks):
+            for above in {above for joint in task.joints(skeleton) for above in skeleton.ancestors(joint)}:
+                if above in free:
+                    parts[parts == parts[number]] = parts[first.setdefault(above, number)]
+        return parts
 
     def _rows(self, parts: Sequence[FloatArray]) -> FloatArray:
         """Rows of all kinds, (F, m, ...), without those of tasks that have no target."""

@@ -12,6 +12,7 @@ from ..arrays import FloatArray, IntArray
 from ..engine.motion import OVERLAP
 from ..problem.system import SAME, System
 from ..tasks import OneOf
+from ..tasks.base import OrientationField
 
 CONTINUES: Final = 0.75
 """Difference of the first and the last step of a loop, at most, by the sum of their lengths [1]."""
@@ -36,7 +37,8 @@ def is_loop(system: System, values: FloatArray, preferred: FloatArray, own: slic
     ends = system.select(np.array([first, last]))
     # Fixed channels and scales may differ too, which shows in the places of joints and of tasks' points.
     posed = ends.place(values[[first, first]])
-    pairs = preferred[[first, last]], posed.matrices, ends.residual(posed)
+    places = posed.matrices * np.array([1.0, 1.0, 1.0, 1.0 / system.reach])
+    pairs = preferred[[first, last]] / system.units, places, ends.residual(posed) / system.row_units
     if not all(np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in pairs):
         return False
     if ends.given is not None and (ends.given[0] != ends.given[1]).any():
@@ -62,16 +64,18 @@ def _aim_alike(system: System, frames: list[int], others: list[int]) -> bool:
 
 
 def _aim(system: System, frame: int) -> FloatArray:
-    """Targets of a frame in one array, (k,); 0 where there are none."""
+    """Targets of a frame in one array, places by the reach, (k,) [1]; 0 where there are none."""
     tasks = system.select(np.array([frame])).tasks
     every = [each for task in tasks for each in (task.alternatives if isinstance(task, OneOf) else (task,))]
-    return np.nan_to_num(np.concatenate([np.zeros(0), *(task.aim.ravel() for task in every)]))
+    sizes = [isinstance(task.arrays[task.target_field], OrientationField) or system.reach for task in every]
+    aims = [task.aim.ravel() / size for task, size in zip(every, sizes, strict=True)]
+    return np.nan_to_num(np.concatenate([np.zeros(0), *aims]))
 
 
 def _step(system: System, preferred: FloatArray, frame: int) -> FloatArray:
-    """How targets and preferred poses (F, nv) change from a frame to the next, (k,)."""
+    """How targets and preferred poses (F, nv) change from a frame to the next, (k,) [1]."""
     aims = _aim(system, frame + 1) - _aim(system, frame)
-    return np.concatenate([aims, preferred[frame + 1] - preferred[frame]])
+    return np.concatenate([aims, (preferred[frame + 1] - preferred[frame]) / system.units])
 
 
 def rounds(times: FloatArray, own: slice, smoothness: float) -> tuple[IntArray, FloatArray]:

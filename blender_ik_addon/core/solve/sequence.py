@@ -16,6 +16,7 @@ from math import isnan
 from typing import Final, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..engine.energy import Energy
@@ -184,6 +185,21 @@ def _run(job: SequenceJob, progress: Callable[[float], bool | None] | None) -> S
     return job.solution()
 
 
+def _checked_times(times: npt.ArrayLike, frames: int) -> FloatArray:
+    """Times of frames, (F,) [s] (IKError: they are no numbers, not as many as frames, or do not rise)."""
+    try:
+        found = np.asarray(times, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise IKError("times are one number for each frame [s], got {times!r}", times=times) from None
+    if found.shape != (frames,) or not np.isfinite(found).all() or (np.diff(found) <= 0.0).any():
+        raise IKError(
+            "times are one number for each of {frames} frames [s], rising, got {times}",
+            frames=frames,
+            times=found,
+        )
+    return found
+
+
 class SequenceJob:
     """A sequence that is solved in steps, between which callers may do other work."""
 
@@ -243,7 +259,7 @@ class SequenceJob:
         self._begin = self._start if near is None else self._system.mechanism.values(near)
         """Where the descent begins, (F, nv)."""
         self._values: FloatArray = self._begin.copy()
-        self._times = np.arange(frames) / FRAME_RATE if times is None else np.asarray(times, dtype=np.float64)
+        self._times = np.arange(frames) / FRAME_RATE if times is None else _checked_times(times, frames)
         self._own = slice(0, frames) if own is None else own
         self._played = np.ones(frames, dtype=np.bool_) if played is None else played
         self._alone: FloatArray | None = None
@@ -373,7 +389,8 @@ class SequenceJob:
         if beside.any():
             start, system = self._start, self._system
             lower, upper = system.bounds
-            beside &= ((start >= lower - SAME) & (start <= upper + SAME)).all(axis=1)
+            hair = SAME * system.units
+            beside &= ((start >= lower - hair) & (start <= upper + hair)).all(axis=1)
             beside &= (system.errors(system.place(start)) <= tolerances(system, self._options)).all(axis=1)
         return beside
 
