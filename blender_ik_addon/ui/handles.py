@@ -2,9 +2,10 @@
 """Handles: the points of effectors in the viewport can be clicked and dragged, in Object and in Pose Mode.
 
 The overlay draws the points. One gizmo stands for all of them: Blender asks it what is under the mouse before
-anything else may have the event. A handle means the target of its effector, so it is chosen by selecting the
-target, and moved by Blender's own tools, with their keys, numbers, snapping and auto-key. In Pose Mode these
-would move bones: there the target is the active object for as long as the tool runs.
+anything else may have the event. A handle means the target of its effector, of several that which the bone
+takes, so it is chosen by selecting the target, and moved by Blender's own tools, with their keys, numbers,
+snapping and auto-key. In Pose Mode these would move bones: there the target is the active object for as long
+as the tool runs.
 
 Where the orientation of a target alone counts, as of a head's, dragging its handle turns it: moving it would
 do nothing.
@@ -24,7 +25,7 @@ from bpy.types import Context, Event, Gizmo, GizmoGroup, KeyMap, Macro, Object, 
 from ..core.errors import IKError
 from ..core.messages import Joined, Message
 from ..scene import posing
-from ..scene.effectors.effectors import label_of, present_state, target_of
+from ..scene.effectors.effectors import label_of, present_state, taken_of, target_of
 from ..scene.kinds.frame_data import points_of
 from ..scene.kinds.kinds import KINDS, asked_of
 from ..scene.matching.snapping import obstacle_of
@@ -108,7 +109,7 @@ class POISE_GT_handles(Gizmo):
 
 def _is_chosen(context: Context, entry: Any) -> bool:
     """Whether the target of an effector is selected."""
-    target = target_of(entry)
+    target = target_of(taken_of(entry))
     return target is not None and target.select_get(view_layer=context.view_layer)
 
 
@@ -299,7 +300,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
     def _choose(self, context: Context, armature: Object, *, extend: bool) -> None:
         """Make the effector the active one of the list, and select its target; `extend`: beside others."""
         settings = settings_of(armature)
-        target = target_of(settings.effectors[self._index])
+        target = target_of(taken_of(settings.effectors[self._index]))
         bring_handles(armature, [self._index], context.evaluated_depsgraph_get())
         if target is not None and target.visible_get(view_layer=context.view_layer):
             chosen = target.select_get()
@@ -318,11 +319,12 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
         """Begin to move the handle, or to turn it, and with it the others that are chosen."""
         entries = settings_of(armature).effectors
         entry = entries[self._index]
-        target = target_of(entry)
+        followed = taken_of(entry)
+        target = target_of(followed)
         if target is None or self._tool is not None:
             return self._drag_bone(context, entry.bone, release_confirm)
         _show(context, target)
-        if why := obstacle_of(armature, entry, moved=True, keyed=False):
+        if why := obstacle_of(armature, entry, moved=True, keyed=False, followed=followed):
             _put_back.close()
             raise IKError("{effector}: {why}", effector=label_of(entry), why=why)
         if not _is_chosen(context, entry):
@@ -387,8 +389,8 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
 
 
 def handle_targets(armature: Object) -> set[Object]:
-    """The targets of an armature's effectors."""
-    targets = (target_of(entry) for entry in settings_of(armature).effectors)
+    """The targets of an armature's effectors; of several those that are taken."""
+    targets = (target_of(taken_of(entry)) for entry in settings_of(armature).effectors)
     return {target for target in targets if target is not None}
 
 

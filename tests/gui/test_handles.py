@@ -126,6 +126,40 @@ class Handles(InWindow):
             self.window.key("ctrl+z")
             self.window.settle()
 
+    def test_the_handle_of_a_hand_with_several_targets_is_the_one_that_it_has_taken(self) -> None:
+        """It was the first one, wherever that was: the taken one could be neither clicked nor moved there."""
+        self.run_in_blender(
+            "entry = figure().poise.effectors['hand.R']\n"
+            "rail = bpy.data.objects.new('rail', None)\n"
+            "bpy.context.scene.collection.objects.link(rail)\n"
+            "rail.location = entry.target.matrix_world.translation\n"
+            "entry.target.location.z += 0.9\n"
+            "entry.kind, entry.choice = 'ONE_OF', 'POSITION'\n"
+            "entry.others.add().target = rail\n"
+            "bpy.ops.ed.undo_push(message='One Of')"
+        )
+        self.wait_while("underway()")
+        self.assertEqual(self.value("figure().poise.effectors['hand.R'].taken"), "rail")
+        x, y = self.value("pixel(bpy.data.objects['rail'].matrix_world.translation)")
+        self.window.click((x, y))
+        self.assertEqual(self.chosen(), "hand.R")
+        self.assertEqual(self.value("bpy.data.objects['rail'].select_get()"), True)
+        self.assertEqual(self.value("target('hand.R').select_get()"), False)
+        before = self.value("list(target('hand.R').matrix_world.translation)")
+        self.window.point((x + BESIDE, y))
+        self.window.move((x, y))
+        self.window.settle(2)
+        self.window.press()
+        end = (x + 30.0, y + 40.0)
+        self.window.drag((x, y), end)
+        self.let_go_of_handle()
+        rail = self.value("list(bpy.data.objects['rail'].matrix_world.translation)")
+        seen = self.value("list(pixel(bpy.data.objects['rail'].matrix_world.translation))")
+        self.assertLess(distance(seen, list(end)), FROM_PRESS)
+        hand = self.value("list(posed().matrix_world @ posed().pose.bones['hand.R'].head)")
+        self.assertLess(distance(hand, rail), HALF_MILLIMETRE)
+        self.assertEqual(self.value("list(target('hand.R').matrix_world.translation)"), before)
+
     def test_a_handle_whose_orientation_alone_counts_turns_with_the_mouse(self) -> None:
         self.assertEqual(self.value("figure().poise.effectors['head'].kind"), "ORIENTATION")
         face = "list(posed().pose.bones['spine.006'].matrix.to_quaternion() @ Vector((0.0, 0.0, 1.0)))"

@@ -8,9 +8,9 @@ more [ChungChoi1994: Whitney's weighted inverse], the energy of one frame is
 
 r_k the residuals of penalty k (lengths divided by the reach, angles in rad, weights inside) and p the
 preferred pose. The exact tasks of a priority level share one penalty, but for those of parts of the body that
-share no free channel. ‖·‖ is exact [NocedalWright2006 §17.2]: a level that can be met with a force of less than
-σ_k is met, one that cannot pulls with σ_k and no more. Penalty weights σ by level, σ_0 ≫ σ_1 ≫ …, are the
-priorities; δ rounds off the point of the norm and is far below any tolerance.
+share no free channel. ‖·‖ is exact [NocedalWright2006 §17.2]: a level that can be met with a force of less
+than σ_k is met, one that cannot pulls with σ_k and no more. Penalty weights σ by level, σ_0 ≫ σ_1 ≫ …, are
+the priorities; δ rounds off the point of the norm and is far below any tolerance.
 
 **Soft tasks** have a penalty each, with δ = σ s, s the softness: the pseudo-Huber function
 [HartleyZisserman2003 §A6.8]. Near its target such a task is a spring of stiffness 1/s, whatever σ is; far

@@ -303,6 +303,12 @@ def target_of(entry: Following) -> Object | None:
     return target if any(target in each.all_objects.values() for each in instanced if each) else None
 
 
+def taken_of(entry: POISE_PG_effector) -> Following:
+    """What a bone follows, of several targets: that which it took last, before that the first."""
+    every = (entry, *entry.others) if KINDS[entry.kind].several else ()
+    return next((own for own in every if own.target and target_label(own) == entry.taken), entry)
+
+
 def all_targets(entry: POISE_PG_effector) -> list[Object]:
     """All targets of an entry, deleted ones included."""
     return [own.target for own in (entry, *entry.others) if own.target is not None]

@@ -43,7 +43,7 @@ from ..armature.restoring import (
 from ..armature.rotation_modes import rotation_of, rotations_in, set_rotation
 from ..bake.frames import checked_frames, frame_times
 from ..character.preferring import beyond_limits, prefer_present_pose
-from ..effectors.effectors import check_present, label_of, lacks_target, present_state, target_of
+from ..effectors.effectors import Following, check_present, label_of, lacks_target, present_state, target_of
 from ..effectors.entries import chosen_rows, match_target
 from ..effectors.feet import is_rolling
 from ..effectors.transforms import depth
@@ -232,9 +232,9 @@ def channels_that_count(entry: Any) -> tuple[bool, bool]:
     return True, kind.of_surroundings
 
 
-def _paths(entry: Any) -> list[str]:
-    """The properties of the target of an effector by which it counts."""
-    return [*compress(placing(entry.target), channels_that_count(entry))]
+def _paths(entry: Any, target: Any) -> list[str]:
+    """The properties of a target of an effector by which it counts."""
+    return [*compress(placing(target), channels_that_count(entry))]
 
 
 def able_targets(
@@ -281,13 +281,20 @@ def able_targets(
     return able, tuple(notes)
 
 
-def obstacle_of(armature_object: Object, entry: Any, *, moved: bool, keyed: bool) -> str:
-    """Say what keeps the target of an effector from being moved or keyed, and what to do; or nothing."""
-    target: Any = target_of(entry)
+def obstacle_of(
+    armature_object: Object, entry: Any, *, moved: bool, keyed: bool, followed: Following | None = None
+) -> str:
+    """Say what keeps the target of an effector from being moved or keyed, and what to do; or nothing.
+
+    Args:
+        followed: The one that is meant, of several targets; None where none is.
+    """
+    own = entry if followed is None else followed
+    target: Any = target_of(own)
     kind = KINDS[entry.kind]
     if target is None:
         return Message("it has no target; Make Targets gives it one")
-    if entry.target_bone:
+    if own.target_bone:
         return Message("its target is a bone of {target!r}; pose that bone", target=target.name)
     name = Message("its target {target!r}", target=target.name)
     if target == armature_object:
@@ -298,9 +305,9 @@ def obstacle_of(armature_object: Object, entry: Any, *, moved: bool, keyed: bool
         )
     if moved and kind.of_surroundings:
         return Message("{name} is part of the surroundings; move it by hand", name=name)
-    if moved and kind.several:
+    if moved and kind.several and followed is None:
         return Message("one of its targets is enough; move them by hand")
-    (places, turns), paths = channels_that_count(entry), _paths(entry)
+    (places, turns), paths = channels_that_count(entry), _paths(entry, target)
     if moved:
         view_layer: Any = bpy.context.view_layer
         if view_layer.objects.get(target.name) != target or not _is_enabled(target):
@@ -366,7 +373,7 @@ def _key_frames(armature_object: Object, rows: Sequence[int], frames: Sequence[i
         for row, target in targets.items():
             keys = [
                 key
-                for path in _paths(entries[row])
+                for path in _paths(entries[row], entries[row].target)
                 for key in property_keys(path, [now[path] for now in found[row]], GROUP)
             ]
             write_keys(target, frame_times(frames), keys)
