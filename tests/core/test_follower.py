@@ -9,6 +9,7 @@ import pytest
 
 from blender_ik_addon.core import (
     IKError,
+    OneOf,
     Pose,
     Problem,
     ReachPoint,
@@ -216,6 +217,30 @@ def test_a_body_whose_angles_are_wound_another_way_settles_without_turning_round
         if found.final:
             break
     assert found.final
+
+
+def test_it_tells_the_goal_of_several_that_it_settles_on():
+    """It told the one that was nearest when the targets had come to rest."""
+    chain = builders.planar(3)
+    near, other = (
+        ReachPoint("joint.2", np.array(place), point=builders.tip(), name=name)
+        for name, place in (("near", (0.2, 3.3, 0.0)), ("other", (-2.0, 0.5, 0.0)))
+    )
+    problem, start = Problem(chain, (OneOf((near, other)),)), Pose.rest(chain)
+    aims = [task.aim for task in problem.tasks]
+    follower = Follower(problem, start, options())
+    found = arrive(follower, aims)
+    assert found.status is Status.REACHED and found.errors[0].taken == "other"
+    # So does a body whose fixed bones have changed since.
+    again = follower.among(problem, follower.pose).arrive(aims)
+    assert again.status is Status.REACHED and again.errors[0].taken == "other"
+    # And one that goes back to where the other one is met.
+    returning = Follower(problem, start, options())
+    returning.follow(aims)
+    for _ in range(MOST_UPDATES):
+        if (found := returning.return_to(aims, follower.pose)).final:
+            break
+    assert found.status is Status.REACHED and found.errors[0].taken == "other"
 
 
 def test_a_body_on_its_way_goes_on_where_fixed_channels_change():

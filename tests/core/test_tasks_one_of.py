@@ -28,7 +28,7 @@ from blender_ik_addon.core import (
 )
 from blender_ik_addon.core.problem.options import Redundancy
 from blender_ik_addon.core.problem.system import assemble
-from tests.core.builders import Array, humanoid, planar, planar_pose, tip
+from tests.core.builders import Array, body, humanoid, planar, planar_pose, tip
 
 CHAIN = planar(3)
 """Three links of 1 m from the origin, along y at rest; they reach 3 m."""
@@ -91,6 +91,55 @@ def test_what_matters_less_does_not_decide_how_far_a_goal_is_missed() -> None:
     taken = solve(Problem(CHAIN, (eager, place(0.0, 3.5, priority=1))), REST, restarts=2)
     assert taken.errors[0].taken == "b"
     assert_allclose(taken.errors[0].error, 0.4, atol=1e-3)
+
+
+@pytest.mark.parametrize(("own", "other"), [(0, 0), (0, 1), (1, 0)])
+def test_what_is_missed_elsewhere_does_not_keep_a_goal_from_being_met(own: int, other: int) -> None:
+    """Another one was taken only where everything was reached with it, or the level fell by the margin."""
+    skeleton = body(limit=1.5)
+    free = np.array(skeleton.free)
+    free[[skeleton.index(name) for name in ("hips", "chest", "neck", "head")]] = False
+    skeleton = replace(skeleton, free=free)
+    hand, shoulder, left = (
+        forward_kinematics(skeleton, Pose.rest(skeleton)).point(name)
+        for name in ("hand.R", "upper_arm.R", "hand.L")
+    )
+    arm = hand - shoulder
+    near = ReachPoint("hand.R", hand + 0.12 * arm, name="near")
+    met = ReachPoint("hand.R", shoulder + 0.8 * np.linalg.norm(arm) * np.array([-0.6, -0.8, 0.0]), name="met")
+    choice = OneOf((near, met), priority=own, margin=0.2)
+    elsewhere = ReachPoint("hand.L", left + np.array([0.1, 0.0, 0.0]), priority=other)
+    solution = solve(Problem(skeleton, (choice, elsewhere)), Pose.rest(skeleton))
+    assert solution.errors[0].taken == "met" and solution.errors[0].reached
+    assert not solution.errors[1].reached
+
+
+def test_weights_do_not_count_in_how_much_nearer_a_goal_is() -> None:
+    # By 0.4 m, more than the margin of 0.3 m, of which the level sees a tenth.
+    choice = OneOf(alternatives=(place(0.0, 3.5, "a"), place(-3.1, 0.0, "b")), weight=0.1)
+    root = ReachPoint("joint.0", np.zeros(3))
+    assert solve(Problem(CHAIN, (choice, root)), REST, restarts=2).errors[0].taken == "b"
+
+
+def on_a_line() -> Problem:
+    """A hand on a line. On the way to the first of two goals it comes nearer to the second."""
+    line = ReachPoint("joint.2", np.array([1.0, 0.0, 0.0]), point=tip(), axes=(True, False, False))
+    choice = OneOf((place(0.5, 2.9, "a"), place(1.1, 2.5, "b")), margin=0.5, priority=1)
+    return Problem(CHAIN, (line, choice))
+
+
+def test_the_goal_that_the_pose_is_nearest_to_is_told_and_the_pose_stays() -> None:
+    """Solves told the one with which they had begun, and went on to the other when they were repeated."""
+    # The hand is on a line. On the way to the first goal it comes nearer to the second.
+    line = ReachPoint("joint.2", np.array([1.0, 0.0, 0.0]), point=tip(), axes=(True, False, False))
+    choice = OneOf((place(0.5, 2.9, "a"), place(1.1, 2.5, "b")), margin=0.5, priority=1)
+    problem = Problem(CHAIN, (line, choice))
+    tracker, solution = Tracker(problem, REST), solve(problem, REST)
+    each = solve_each(problem, Pose.rest(CHAIN, (1,))).frame(0)
+    for found in (solution, each, tracker.solve(), tracker.solve(), solve(problem, solution.pose)):
+        assert found.errors[1].taken == "b"
+        assert_allclose(found.errors[1].error, 0.1, atol=1e-4)
+        assert_allclose(end(found.pose), [1.0, 2.5, 0.0], atol=1e-4)
 
 
 def test_alternatives_of_several_kinds() -> None:

@@ -287,6 +287,11 @@ class System:
         return next((rows for rows in self._kinds if isinstance(rows, ChoiceRows)), None)
 
     @property
+    def choice_numbers(self) -> list[int]:
+        """Positions of these among `tasks`, (C,)."""
+        return [number for number, task in enumerate(self._tasks) if isinstance(task, OneOf)]
+
+    @property
     def alternatives(self) -> tuple[int, ...]:
         """Number of alternatives of each choice, (C,)."""
         return () if self.choices is None else self.choices.alternatives
@@ -326,8 +331,7 @@ class System:
         """One of `tasks` in a frame; of a choice the alternative taken there."""
         task = self.tasks[number]
         if isinstance(task, OneOf) and self.choices is not None:
-            numbers = [other for other, task in enumerate(self._tasks) if isinstance(task, OneOf)]
-            taken = self.choices.taken[:, numbers.index(number)]
+            taken = self.choices.taken[:, self.choice_numbers.index(number)]
             task = task.alternatives[int(taken[frame if len(taken) > 1 else 0])]
         return task if task.frames is None else task.at_frame(int(self._frames[frame]))
 

@@ -145,8 +145,10 @@ class Follower:
             IKError: As for a new one.
         """
         new = Follower(problem, pose, self._options)
-        new._targets, new._taken, new._on_targets = self._targets, self._taken, self._on_targets
+        new._targets, new._on_targets = self._targets, self._on_targets
         new._set_apart(self._apart)
+        if self._taken is not None:
+            new._choose(self._taken)
         if new._goal.shape == self._goal.shape:
             new._goal = self._goal
             if self._destination is not None:
@@ -198,8 +200,10 @@ class Follower:
             for _ in range(STEPS):
                 next(self._search)
         except StopIteration as end:
-            self._destination, self._search, self._lowest = end.value.pose, None, True
-            return self._settle(end.value.pose)
+            solution: Solution = end.value
+            self._destination, self._search, self._lowest = solution.pose, None, True
+            self._choose(np.array([solution.chosen], dtype=np.int64))
+            return self._settle(solution.pose)
         return self._followed(STEPS, moving=True)
 
     @one_thread
@@ -217,6 +221,8 @@ class Follower:
             self._aim(targets)
         self._destination, self._search = home, None
         self._lowest, self._arrived = True, False
+        values = self._system.mechanism.values(home[None])
+        self._choose(self._system.nearest(self._system.place(values)))
         return self._settle(home, known=True)
 
     def _settle(self, destination: Pose, *, known: bool = False) -> Followed:
@@ -297,13 +303,17 @@ class Follower:
             moved = [not np.array_equal(*pair) for pair in zip(targets, self._targets, strict=True)]
             self._set_apart(self._apart | moved)
         moving = self._moving.aimed(targets)
-        if system.choices is not None:
-            self._taken = system.nearest(system.place(self._values), self._taken)
-            system, moving = system.taking(self._taken), moving.taking(self._taken)
         self._system, self._moving = system, moving
+        if system.choices is not None:
+            self._choose(system.nearest(system.place(self._values), self._taken))
         self._targets = [np.array(target) for target in targets]
         self._destination = self._search = None
         self._moved, self._arrived = True, False
+
+    def _choose(self, taken: IntArray) -> None:
+        """Take given alternatives, (1, C)."""
+        self._taken = taken
+        self._system, self._moving = self._system.taking(taken), self._moving.taking(taken)
 
     def _set_apart(self, apart: BoolArray) -> None:
         """Give tasks (T,) levels of their own, right below those that they share their levels with."""

@@ -318,7 +318,7 @@ class SequenceJob:
             self._values[frame] = system.mechanism.values(solution.pose)
             self._iterations[frame] = solution.iterations
             self._converged[frame] = solution.status is not Status.MAX_ITERATIONS
-            taken[frame] = system.nearest(system.place(self._values[[frame]]))
+            taken[frame] = solution.chosen
             self._system = self._system.taking(taken)
             if self._motion:
                 kept = taken[[frame]]

@@ -11,9 +11,15 @@ The methods of the papers iterate their step rules from the given pose (`methods
 **Alternatives**, of which one is to be met [KiSheen §2: disjunctive goals]. A solve first takes the
 alternative with the smallest error at the start, or keeps the one before while that is within the margin. If
 everything is reached, that is the solution. Otherwise the other alternatives are tried one after the other,
-the nearest first. Another one is taken if everything is reached with it, or if it lowers the error of a level
-by more than the margin and raises that of no level above. So levels below a choice may decide which of two
-alternatives is met, but not by how far one is missed.
+the nearest first. Another one is taken if it is met where the one before is missed, or, where both are
+missed, if it is nearer by more than the margin; and if of the levels down to that of the choice the first
+that changes falls. Of two that are met the lower levels decide, too. So levels below a choice may decide
+which of two alternatives is met, but not by how far one is missed; and what is out of reach elsewhere
+decides nothing.
+
+In the pose found another alternative may be nearer than one that is missed. It is taken, and the energy is
+minimised again from there. So the alternative that is reported is that of the pose, and a pose that is solved
+again stays.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -88,6 +94,8 @@ class Solution:
     """One for each task that has a weight and a target, in the problem's order; two of a `ReachFrame`."""
     limited: tuple[tuple[str, int], ...]
     """Joint and channel of every active limit."""
+    chosen: tuple[int, ...] = field(default=(), repr=False)
+    """Position of the alternative that each task with alternatives has taken, (C,)."""
     history: tuple[FloatArray, ...] = field(default=(), repr=False, compare=False)
     """|r| of each level at the start and after each iteration, (1, levels) each, in scaled units; empty for a
     frame of a motion."""
@@ -231,16 +239,13 @@ def solving(
         kept: Alternatives that were taken before, (1, C).
     """
     start = system.mechanism.values(pose[None])
+
+    def solved(system: System, begin: FloatArray) -> Plan[Solution]:
+        return _solved(system, pose, start, options, callback, begin, far=far)
+
     if system.choices is None:
-        return _solved(system, pose, start, options, callback, far=far)
-    return _solved_choice(
-        system,
-        system.choices,
-        start,
-        tolerance_margin(system, options),
-        lambda taken: _solved(taken, pose, start, options, callback, far=far),
-        kept,
-    )
+        return solved(system, start)
+    return _solved_choice(system, system.choices, start, tolerance_margin(system, options), solved, kept)
 
 
 def _solved(
@@ -249,12 +254,23 @@ def _solved(
     start: FloatArray,
     options: SolverOptions,
     callback: Callable[[int, FloatArray], bool] | None,
+    begin: FloatArray,
     *,
     far: bool,
 ) -> Plan[Solution]:
-    """Plan of a solve from a start (1, nv), by the energy or by the method of a paper."""
+    """Plan of a solve by the energy or by the method of a paper.
+
+    Args:
+        system: The problem, with its alternatives taken.
+        pose: Gives fixed channels.
+        start: What channels without a preferred value prefer, (1, nv).
+        options: Settings.
+        callback: As for `solve`.
+        begin: Where the descent begins, (1, nv).
+        far: As for `solving`.
+    """
     if options.differential:
-        return _by_rule(system, pose, start, options, callback)
+        return _by_rule(system, pose, begin, options, callback)
     energy = Energy(system, start, posture=options.preferred_pose)
     if kept(system, start, options).all():
         state = energy.at(energy.preferred / energy.weight)
@@ -267,7 +283,7 @@ def _solved(
         history.append(energy.by_level(state.squares[-1:]))
         return callback is not None and number > 0 and callback(number, state.values[-1])
 
-    found = yield from searching(energy, energy.unwound(start), searched, tolerance, noted, far=far)
+    found = yield from searching(energy, energy.unwound(begin), searched, tolerance, noted, far=far)
     history[-1] = energy.by_level(found.state.squares)
     converged, iterations = bool(found.converged[0]), int(found.iterations[0])
     # Random starts may have wound angles another way.
@@ -320,6 +336,7 @@ def _solution(
         iterations=iterations,
         errors=tasks,
         limited=limits_at(system, values)[0],
+        chosen=tuple(system.taken[0].tolist()),
         history=tuple(history),
     )
 
@@ -329,7 +346,7 @@ def _solved_choice(
     choices: ChoiceRows,
     start: FloatArray,
     slack: float,
-    solve: Callable[[System], Plan[Solution]],
+    solve: Callable[[System, FloatArray], Plan[Solution]],
     kept: IntArray | None,
 ) -> Plan[Solution]:
     """Solve with one alternative of each choice after the other, until everything is reached.
@@ -339,24 +356,34 @@ def _solved_choice(
         choices: Those among them that have alternatives.
         start: The free channels, (1, nv).
         slack: Rise of |r| of a level [1], in scaled units, that does not count.
-        solve: Solves a system that has taken its alternatives.
+        solve: Solves a system that has taken its alternatives, beginning at free channels (1, nv).
         kept: Alternatives that stay while they are within their margins, (1, C).
     """
     posed = system.place(start)
     taken = choices.nearest(posed, kept)
-    best = yield from solve(system.taking(taken))
+    best = yield from solve(system.taking(taken), start)
     iterations = best.iterations
     for choice, other in _others(choices.every_error(posed), taken[0]):
         if best.reached or best.status is Status.CANCELLED:
             break
-        trial = taken.copy()
+        trial = np.array([best.chosen])
         trial[0, choice] = other
-        found = yield from solve(system.taking(trial))
+        found = yield from solve(system.taking(trial), start)
         iterations += found.iterations
         if found.status is Status.CANCELLED:
+            return replace(best, iterations=iterations)
+        number, margin = system.choice_numbers[choice], float(choices.margins[choice])
+        if _is_better(found, best, number, int(system.level_of_task[number]), margin, slack):
+            best = found
+    # The energy falls with each: another alternative is nearer in the same pose.
+    for _ in range(sum(choices.alternatives)):
+        values = system.mechanism.values(best.pose[None])
+        missed = [not best.errors[number].reached for number in system.choice_numbers]
+        nearest = np.where(missed, choices.nearest(system.place(values)), best.chosen)
+        if best.status is Status.CANCELLED or tuple(nearest[0].tolist()) == best.chosen:
             break
-        if found.reached or _is_better(found, best, choices.margins[choice], slack):
-            best, taken = found, trial
+        best = yield from solve(system.taking(nearest), values)
+        iterations += best.iterations
     return replace(best, iterations=iterations)
 
 
@@ -368,13 +395,26 @@ def _others(errors: Sequence[FloatArray], taken: IntArray) -> Iterator[tuple[int
                 yield choice, int(other)
 
 
-def _is_better(found: Solution, best: Solution, margin: float, slack: float) -> bool:
-    """Whether the first level that changes falls by more than the margin."""
-    new, old = (np.sqrt(2.0 * solution.costs[-1]) for solution in (found, best))
-    for gain in old - new:
-        if abs(gain) > slack:
-            return bool(gain > margin)
-    return False
+def _is_better(found: Solution, best: Solution, number: int, level: int, margin: float, slack: float) -> bool:
+    """Whether another alternative of a choice brings more than the one that was taken.
+
+    Args:
+        found: Solution with the other one.
+        best: Solution with the one taken.
+        number: Position of the choice among the tasks.
+        level: Position of its level.
+        margin: How much nearer one that is missed must be [m] or [rad].
+        slack: Change of |r| of a level [1], in scaled units, that does not count.
+    """
+    new, old = found.errors[number], best.errors[number]
+    nearer = not old.reached and (new.reached or old.error - new.error > margin)
+    if not (nearer or new.reached):
+        return False
+    gains = np.sqrt(2.0 * best.costs[-1]) - np.sqrt(2.0 * found.costs[-1])
+    # Levels below have no say in how near it comes.
+    changes = gains[: level + 1 if nearer else None]
+    changes = changes[np.abs(changes) > slack]
+    return bool(changes[0] > 0.0) if len(changes) else nearer
 
 
 # ----------------------------------------------------------------------------------------------------------

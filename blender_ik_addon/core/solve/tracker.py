@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import replace
 from typing import Unpack
 
+import numpy as np
 import numpy.typing as npt
 
 from ..arrays import FloatArray, IntArray
@@ -95,9 +96,7 @@ class Tracker:
             solution = run(solving(system, self._pose, self._options, callback, far=far, kept=self._taken))
         self._problem, self._system = problem, system
         self._pose, self._follows = solution.pose, True
-        if system.choices is not None:
-            # Those taken before are kept within their margins.
-            self._taken = system.nearest(system.place(system.mechanism.values(self._pose)[None]))
+        self._taken = np.array([solution.chosen], dtype=np.int64)
         return solution
 
     def _changed(

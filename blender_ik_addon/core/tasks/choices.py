@@ -27,8 +27,9 @@ class OneOf(Task):
     along, and changes where that turns the body least. Without smoothness, and in a `Tracker`, each frame
     takes the one with the smallest error in the pose from which it starts, and keeps to that of the frame
     before while it stays within the margin of the best. Where the one taken leaves something to be met the
-    others are tried; another is kept if everything is reached with it, or if it brings the residual of a
-    level further down by more than the margin.
+    others are tried; another is taken if it is met, or nearer than one that is missed by more than the
+    margin, and no level down to its own is missed by more for it. Of two that are met levels below decide.
+    What is taken in the end is what the pose found meets, or is nearest to.
     """
 
     alternatives: tuple[Task, ...]
@@ -135,10 +136,9 @@ class ChoiceRows(Rows, of=OneOf):
         """Of every alternative of every task in turn, (A,)."""
         self.alternatives = tuple(len(task.alternatives) for task in tasks)
         """Number of alternatives of each task."""
-        self.margins = tuple(task.margin for task in tasks)
-        """How much nearer another must be, in scaled units, of each task [1]."""
         units = [1.0 if task.angular else mechanism.skeleton.reach for task in tasks]
-        self._margins = np.array(self.margins) * units
+        self.margins: FloatArray = np.array([task.margin for task in tasks]) * units
+        """How much nearer another must be, of each task, (tasks,) [m] or [rad]."""
         self._first = np.cumsum((0, *self.alternatives))[:-1]
         """The first alternative of each task."""
         counts = [sum(rows.row_counts) for rows in self._rows]
@@ -179,7 +179,7 @@ class ChoiceRows(Rows, of=OneOf):
         if kept is None:
             return chosen
         least = np.stack([errors.min(axis=1) for errors in every], axis=1)
-        return np.where(_of(every, kept) <= least + self._margins, kept, chosen)
+        return np.where(_of(every, kept) <= least + self.margins, kept, chosen)
 
     def every_error(self, posed: PosedMechanism) -> list[FloatArray]:
         """Errors of the alternatives of each task, (F, alternatives) each."""
