@@ -342,6 +342,20 @@ def test_place_and_orientation_of_one_effector_are_told_apart():
     assert all(own in error.note and "shares" not in error.note for error in solution.errors)
 
 
+@pytest.mark.parametrize("name", ["", "hand"])
+@pytest.mark.parametrize("angular", [False, True])
+def test_two_places_or_two_orientations_of_one_joint_are_not_taken_for_one_of_each(angular: bool, name: str):
+    """They were told that position and orientation cannot both be met."""
+    places = (reach("joint.2", [x, 1.0, 0.0], name=name) for x in (1.0, 1.5))
+    turned = (MatchOrientation("joint.2", np.diag([s, s, 1.0]), name=name) for s in (1.0, -1.0))
+    tasks = tuple(turned if angular else places)
+    solution = solved(planar(3), *tasks)
+    for error in solution.errors:
+        assert error.why is not None and error.why.reason is Reason.SHARED
+        assert f"shares level 0 with {tasks[0].label}" in error.note
+        assert "cannot both be met" not in error.note
+
+
 @each_method
 def test_channels_that_should_stay_are_explained_too(method: str):
     stay = StayNear(channels=np.full((3, 6), 0.3), priority=1)

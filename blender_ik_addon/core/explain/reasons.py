@@ -384,10 +384,16 @@ class _Frame:
 
 
 def _names(tasks: Sequence[Task], asking: Task) -> tuple[str, ...]:
-    """Labels of tasks, each once; of the same effector what it is about."""
+    """Labels of tasks, each once; of the other tasks of the same effector what they are about."""
 
     def name(task: Task) -> str:
-        if isinstance(task, AxisTask) and task.label == asking.label:
+        # Two places of one joint are of two effectors; the orientation of toes is of their foot's.
+        if (
+            isinstance(task, AxisTask)
+            and isinstance(asking, AxisTask)
+            and task.label == asking.label
+            and (task.joint, task.angular) != (asking.joint, asking.angular)
+        ):
             return ITS_OWN[task.angular]
         return task.label
 
