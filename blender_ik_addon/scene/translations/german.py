@@ -1288,6 +1288,8 @@ TEXTS: Final[Mapping[str, str]] = {
     "this foot cannot be turned: press Solve to see what it lacks": "dieser Fuß lässt sich nicht drehen: „Lösen“ drücken, um zu sehen, was ihm fehlt",
     "this is not an array of numbers: {value} ({error})": "das ist kein Feld von Zahlen: {value} ({error})",
     "this row of the table": "diese Zeile der Tabelle",
+    "times are one number for each frame [s], got {times!r}": "Zeiten sind eine Zahl für jedes Bild [s], angegeben ist {times!r}",
+    "times are one number for each of {frames} frames [s], rising, got {times}": "Zeiten sind eine Zahl für jedes von {frames} Bildern [s], steigend, angegeben ist {times}",
     "toe": "Zehe",
     "trunk": "Rumpf",
     "twist bone": "Verdrehungsknochen",
