@@ -170,6 +170,23 @@ def test_what_the_mesh_does_not_follow_is_not_reached(rig: Any):
     assert cli.run(["bake", "--start", "1", "--end", "3"]) == Exit.MISSED
 
 
+def test_live_says_at_once_that_the_mesh_has_been_switched_to_other_controls(rig: Any):
+    """It said that all targets are reached until one of them was moved: the mesh was 645 mm away."""
+    posing.setup_character(rig)
+    posing.switch_live(rig, True)
+    moved(rig, "hand.L", (0.0, -0.1, 0.2))
+    bpy.context.view_layer.update()
+    entry = rig.poise.effectors["hand.L"]
+    assert rig.poise.last_reached and not entry.why
+    for value, said in ((0.0, "switch 'IK_FK' of 'upper_arm_parent.L' over"), (1.0, "")):
+        rig.pose.bones["upper_arm_parent.L"]["IK_FK"] = value
+        rig.update_tag()
+        bpy.context.view_layer.update()
+        assert rig.poise.last_reached == (not said)
+        assert entry.why.endswith(said) and bool(entry.why) == bool(said)
+    assert not following.is_underway(rig)
+
+
 def test_what_stands_where_it_should_is_reached_whatever_it_follows(rig: Any):
     posing.setup_character(rig, controls=False)
     assert missed(rig) == {}

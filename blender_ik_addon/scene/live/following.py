@@ -275,7 +275,8 @@ class _Update:
             known = body and (body.rig.effectors, body.settings)
             if body is None or look_closely or reposed or known != (effectors, settings):
                 body = _read(armature_object, body, settings, depsgraph)
-                self.bones = digest(*parts_of_bones(armature_object, body.rig, channels))
+                astray = repr(body.rig.is_astray(armature_object, depsgraph))
+                self.bones = digest(*parts_of_bones(armature_object, body.rig, channels), astray)
             if reposed or Origin.of(armature_object, body.rig.armature) is None:
                 present = read_pose(armature_object, body.rig.armature, depsgraph=depsgraph)
                 origin = renewed_origin(armature_object, body.rig.armature, present, moved)
