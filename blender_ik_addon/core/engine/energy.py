@@ -165,6 +165,8 @@ class Energy:
         self.row_scale: FloatArray = 1.0 / system.row_units / heaviest
         """Factor of each row of the residual, (m,)."""
         self._jacobian_scale = self.row_scale[:, None] / self.weight
+        self.lengths: BoolArray = ~system.angular_rows
+        """Which rows are lengths, (m,)."""
         self.penalty_of_row, self.level_of = system.penalty_of_row, system.level_of_penalty
         """Penalty of each row of the residual, (m,), and level of each penalty, (K,)."""
         self.penalties = len(self.level_of)

@@ -22,9 +22,9 @@ An iteration tries one step of each group:
    chord method [NocedalWright2006 §18.3, there for constraints].
 4. **Acceptance** by one merit: the energy, in which levels that are met are as strong as they need to be (an
    exact penalty is exact from |y| on). μ follows how well the model told the change: what it leaves out grows
-   with the third power of the step. A step is cut off at the largest change of an angle. The next one is
-   damped so much that it ends about there by itself: it leads where the energy is lowest so near by
-   [NocedalWright2006 §4.1].
+   with the third power of the step. A step is cut off at the largest change of an angle, or of a place as
+   much, unless targets are farther away. The next one is damped so much that it ends about there by itself:
+   it leads where the energy is lowest so near by [NocedalWright2006 §4.1].
 """
 
 from __future__ import annotations
@@ -366,9 +366,11 @@ class _Step:
         stays = held & _pressed(self._gradient + product, straight, high)
         # Frames that terms over time tie together are cut off alike: else they would be torn apart.
         size = descent.largest(straight)
-        # Translations move targets in proportion, however far: only turns are bounded.
-        turn = descent.largest(straight * energy.system.rotates)
-        short = descent.max_angle / np.maximum(turn, descent.max_angle)
+        # What moves the body as a whole may go as far as its targets are.
+        missed = np.abs(here.residual * energy.lengths).max(axis=1, initial=0.0, keepdims=True)
+        farther = np.maximum(missed / descent.max_angle, 1.0)
+        bounded = descent.largest(np.where(energy.system.rotates, straight, straight / farther))
+        short = descent.max_angle / np.maximum(bounded, descent.max_angle)
         size *= short
         square, curvature = (
             descent.by_group((straight * other).sum(axis=1)) for other in (straight, product)
