@@ -5,16 +5,18 @@
 joint, and where its toes begin. While the heel rises the toes stay; a foot that is flat on the floor has both
 in contact. A hand has one.
 
-A point is in contact in a run of frames in which it is slower than `fast` and lower than `far`, if it is
-slower than `slow` and lower than `near` in some of them: one pair of thresholds for the whole run, a stricter
-one that it must meet once, so that no noise at a threshold divides a contact. Speeds are taken over a span of
-time, not from frame to frame, and all lengths are parts of the length of a leg: neither the frame rate nor
-the unit of a file matters. Where feet in the air are slower than those of people at full speed, as in a clip
-that is played too slowly, `fast` is lower in proportion: else a foot that is set down would be in contact.
+A point is in contact in a run of frames in which it is slower than `fast` and no higher than by `rise` above
+its own low, if in some of them it is slower than `slow` and lower than `near` above the floor: one pair of
+thresholds for the whole run, a stricter one that it must meet once, so that no noise at a threshold divides a
+contact. What rises slowly, as a heel, is in contact no more. Speeds are taken over a span of time, not from
+frame to frame, and all lengths are parts of the length of a leg: neither the frame rate nor the unit of a
+file matters. Where feet in the air are slower than those of people at full speed, as in a clip that is played
+too slowly, `fast` is lower in proportion: else a foot that is set down would be in contact.
 
-Heights are above the floor where the body is at the time: a low quantile over a second of the heights of the
-same points of both feet, so that slopes, drift and a frame that is no motion do no harm. Heights of hands are
-above the lowest points of all.
+The floor is where the body is at the time: a low quantile over a second of the heights of the same points of
+both feet, so that slopes, drift and a frame that is no motion do no harm. That of hands is where the lowest
+points of all are. The low of a point is the same quantile of its own heights above the floor, over some
+seconds.
 
 **Locked**: while two points of a foot are planted, or all that a hand has, its orientation is the mean of
 those recorded. While one of two is, the orientation is as recorded, and the foot rolls about that point. So
@@ -30,8 +32,8 @@ back to nothing within the time to ease, as a cubic that continues its value and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
@@ -73,22 +75,22 @@ class ContactOptions:
     """Speed of feet in the air [leg lengths/s] below which `fast` is lower in proportion."""
     near: float = 0.06
     """Height above the floor [leg lengths] below which a contact may begin."""
-    far: float = 0.07
-    """Height above the floor [leg lengths] up to which it goes on."""
+    rise: float = 0.025
+    """Height above where the point is lowest [leg lengths] up to which it goes on."""
     shortest: float = 0.08
     """Duration of the shortest contact [s]; shorter gaps between two are closed."""
     speed_window: float = 0.1
     """Over which speeds are taken [s]."""
     floor_window: float = 1.0
     """Over which the height of the floor is taken [s]."""
+    low_window: float = 3.0
+    """Over which the height is taken at which a point is lowest [s]."""
 
     def __post_init__(self) -> None:
-        for name in ("slow", "swing", "near", "shortest", "speed_window", "floor_window"):
-            check_number(f"ContactOptions.{name}", getattr(self, name), 0.0, above=True)
-        for least, most in (("slow", "fast"), ("near", "far")):
-            check_number(f"ContactOptions.{most}", getattr(self, most), 0.0, above=True)
-            if getattr(self, most) < getattr(self, least):
-                raise IKError(f"ContactOptions.{most} must not be below {least}, {getattr(self, least):g}")
+        for field in fields(self):
+            check_number(f"ContactOptions.{field.name}", getattr(self, field.name), 0.0, above=True)
+        if self.fast < self.slow:
+            raise IKError(f"ContactOptions.fast must not be below slow, {self.slow:g}")
 
 
 @dataclass(frozen=True)
@@ -242,7 +244,8 @@ def find_contacts(
         raise IKError(f"up must be a direction (3,), got {up!r}")
     upward = upward / np.linalg.norm(upward)
     heights = [track.planted @ upward / length for track in tracks]
-    floors = _floors(tracks, heights, seconds, options)
+    floors = _floors(tracks, heights, _lowest(seconds, options.floor_window))
+    own_low = _lowest(seconds, options.low_window)
     speeds = [_speeds(track.planted, seconds, options.speed_window) / length for track in tracks]
     aboves = [
         height - floor if track.on_floor else np.zeros_like(height)
@@ -252,9 +255,11 @@ def find_contacts(
     found: list[BoolArray] = []
     for track, speed, above in zip(tracks, speeds, aboves, strict=True):
         begins = (speed < min(options.slow, fast)) & (above < options.near)
-        lasts = (speed < fast) & (above < options.far)
+        low = np.stack([own_low([row]) for row in above.T], axis=1)
+        down = above - low < options.rise
+        lasts = down & (speed < fast)
         columns = [
-            _runs(begins[:, point], lasts[:, point], above[:, point] < options.far, seconds, options)
+            _runs(begins[:, point], lasts[:, point], down[:, point], seconds, options)
             for point in range(len(track.points))
         ]
         found.append(np.stack(columns, axis=1))
@@ -288,22 +293,26 @@ def _speeds(places: FloatArray, times: FloatArray, window: float) -> FloatArray:
     return lengths(way.reshape(places.shape)) / (end - start)[:, None]
 
 
-def _floors(
-    tracks: Sequence[Track], heights: Sequence[FloatArray], times: FloatArray, options: ContactOptions
-) -> list[FloatArray]:
-    """Heights of the floor for the points of each track, (F, P) [leg lengths]."""
-    count = max(2, 1 + int(np.ceil(FLOORS * (times[-1] - times[0]) / options.floor_window)))
+def _lowest(times: FloatArray, window: float) -> Callable[[Sequence[FloatArray]], FloatArray]:
+    """What gives a low quantile of some points' heights (F,) each, in a window about each frame, (F,)."""
+    count = max(2, 1 + int(np.ceil(FLOORS * (times[-1] - times[0]) / window)))
     knots = times[0] + (times[-1] - times[0]) * np.arange(count) / (count - 1)
-    half = 0.5 * options.floor_window
     away = [np.abs(times - knot) for knot in knots]
-    around = [np.flatnonzero(apart <= max(half, float(apart.min()))) for apart in away]
+    around = [np.flatnonzero(apart <= max(0.5 * window, float(apart.min()))) for apart in away]
 
-    def lowest(samples: list[FloatArray]) -> FloatArray:
-        """Low quantile of some points' heights about each frame, (F,)."""
+    def lowest(samples: Sequence[FloatArray]) -> FloatArray:
         stacked = np.stack(samples, axis=1)
-        low = np.array([np.quantile(stacked[frames], LOW) for frames in around])
-        return np.interp(times, knots, low)
+        return np.interp(times, knots, [np.quantile(stacked[frames], LOW) for frames in around])
 
+    return lowest
+
+
+def _floors(
+    tracks: Sequence[Track],
+    heights: Sequence[FloatArray],
+    lowest: Callable[[Sequence[FloatArray]], FloatArray],
+) -> list[FloatArray]:
+    """Heights of the floor for the points of each track, (F, P) or, without a floor, (P,) [leg lengths]."""
     on_floor = [i for i, track in enumerate(tracks) if track.on_floor]
     feet = [heights[i] for i in on_floor if tracks[i].group == FOOT]
     by_point = {
@@ -312,14 +321,14 @@ def _floors(
     }
     hands = [height.min(axis=1) for height in (heights[i] for i in on_floor if tracks[i].group == HAND)]
     of_all = [lowest([row]) for row in hands] + list(by_point.values())
-    ground = np.min(of_all, axis=0) if of_all else np.zeros(len(times))
+    ground = np.min(of_all or [0.0], axis=0)
     return [
         np.stack(
             [
                 by_point[point] if track.group == FOOT and track.on_floor else ground
                 for point in range(len(track.points))
             ],
-            axis=1,
+            axis=-1,
         )
         for track in tracks
     ]
@@ -330,7 +339,7 @@ def _pace(speeds: Sequence[FloatArray], aboves: Sequence[FloatArray], options: C
     steps = [
         speed[start:stop].max(axis=1)
         for speed, above in zip(speeds, aboves, strict=True)
-        for start, stop in spans((above > options.far).any(axis=1))
+        for start, stop in spans((above > options.near).any(axis=1))
         if start > 0 and stop < len(above)  # from the floor to the floor
     ]
     swung = np.concatenate([np.zeros(0), *steps])
@@ -339,7 +348,7 @@ def _pace(speeds: Sequence[FloatArray], aboves: Sequence[FloatArray], options: C
 
 
 def _runs(
-    begins: BoolArray, lasts: BoolArray, low: BoolArray, times: FloatArray, options: ContactOptions
+    begins: BoolArray, lasts: BoolArray, down: BoolArray, times: FloatArray, options: ContactOptions
 ) -> BoolArray:
     """Frames in contact, (F,): runs of `lasts` with one of `begins`; short gaps are closed, short runs go."""
     on = np.zeros(len(times), dtype=np.bool_)
@@ -355,7 +364,7 @@ def _runs(
 
     for start, stop in spans(~on):
         inside = start > 0 and stop < len(on)
-        if inside and duration(start, stop) < options.shortest and low[start:stop].all():
+        if inside and duration(start, stop) < options.shortest and down[start:stop].all():
             on[start:stop] = True
     for start, stop in spans(on):
         at_end = start == 0 or stop == len(on)

@@ -142,6 +142,28 @@ def test_a_contact_begins_below_one_speed_and_lasts_up_to_another() -> None:
         assert spans(on[:, 0]) == ([(0, len(times))] if is_planted else [])
 
 
+@pytest.mark.parametrize("duration", [0.3, 0.6, 1.2])
+def test_a_heel_that_rises_slowly_is_in_contact_no_more_while_its_toes_are(duration: float) -> None:
+    times = np.arange(0.0, 4.0, 1 / 30)
+    part = np.clip((times - 2.0) / duration, 0.0, 1.0)
+    angles = 0.35 * part**2 * (3.0 - 2.0 * part)
+    turns = matrix_from_rotvec(angles[:, None] * [0.0, 1.0, 0.0])
+    track = Track("foot", TOE - turns @ TOE, turns, np.stack([np.zeros(3), TOE]))
+    heights = track.planted[:, 0, 2]
+    heights -= heights[0]
+    assert np.abs(heights).max() > 0.04 * LEG
+    turns = np.broadcast_to(np.eye(3), turns.shape)
+    other = Track("other", np.zeros((len(times), 3)), turns, track.points)
+    on, stays = find_contacts([track, other], times, LEG)
+    assert stays.all()
+    assert on[:, 1].all()
+    begin, end = spans(on[:, 0])[0]
+    assert begin == 0
+    assert times[end] > 2.0
+    assert np.abs(heights[:end]).max() < 0.03 * LEG
+    assert np.abs(locked(track, on, times).planted[:end, 0] - track.planted[:end, 0]).max() < 0.025 * LEG
+
+
 def test_height_is_along_the_way_up() -> None:
     times = np.arange(0.0, 2.0, 1 / 30)
     tracks, _ = both(times)
