@@ -861,6 +861,47 @@ def test_with_live_on_a_body_stays_wherever_its_bone_was_grabbed(
     assert_stays_when_let_go(armature, drag, bone)
 
 
+@pytest.mark.parametrize(
+    ("bone", "way"),
+    [
+        ("hand.L", (0.3, -1.2, 0.4)),
+        ("spine", (0.2, -0.8, 0.5)),
+        ("spine.006", (0.1, -0.9, 0.3)),
+        ("foot.L", (0.5, -2.2, 0.8)),
+        ("f_index.03.L", (0.2, -1.2, 0.5)),
+    ],
+)
+def test_with_live_on_a_body_stays_where_it_has_settled_far_from_its_place(
+    bone: str, way: tuple[float, float, float]
+):
+    """It settled on what the drag asked for, and then on what live mode did: fingers turned by 5°."""
+    armature = human(generated=False)
+    armature.poise.live = True
+    posing.follow(armature)
+    drag = Drag(armature, bone)
+    pull(drag, way, 12)
+    report = drag.settle()
+    assert not report.dragged.reached
+    assert report.message.startswith(drag.report.dragged.miss)
+    assert_stays_when_let_go(armature, drag, bone)
+
+
+def test_a_body_that_has_settled_goes_on_after_the_mouse_without_a_jump():
+    armature = human(generated=False)
+    armature.poise.live = True
+    posing.follow(armature)
+    drag = Drag(armature, "f_index.03.L")
+    start = drag.place
+    pull(drag, (0.2, -1.2, 0.5), 12)
+    drag.settle()
+    before = angles(armature)
+    for share in np.linspace(1.0, 0.4, 13)[1:]:
+        drag.move(start + share * np.array([0.2, -1.2, 0.5]), smoothly=True)
+        assert np.abs(angles(armature) - before).max() <= MOST_TURN + 1e-6
+        before = angles(armature)
+    assert drag.settle().dragged.reached
+
+
 @pytest.mark.parametrize(("generated", "bone"), [(False, "f_index.03.L"), (True, "f_index.01_master.L")])
 def test_with_live_on_a_finger_that_leads_its_hand_stays_where_it_was_dragged(generated: bool, bone: str):
     """Only the place of the hand was asked for then: it turned, and took the finger 160 mm away."""

@@ -92,12 +92,11 @@ Errors = tuple[FloatArray | None, FloatArray | None]
 
 
 class Rank(IntEnum):
-    """Order on one level of users: what is pinned, what reaches, what is dragged, what gives way to that."""
+    """Order on one level of users: what is pinned, what reaches, what is dragged."""
 
     PINNED = 0
     REACHING = 1
     DRAGGED = 2
-    GIVING_WAY = 3
 
     def on(self, level: int) -> int:
         """Return the level for the solver."""

@@ -6,10 +6,10 @@ where their bones are, what follows has gone along with what carries it, and joi
 in a solve. So the body does not move when it is let go.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 from bpy.types import Depsgraph, Object, Scene
@@ -18,11 +18,21 @@ from ...core import Problem, Skeleton, Task
 from ...core.arrays import FloatArray
 from ..effectors.effectors import at_point
 from ..effectors.stance import anchored
+from ..kinds.frame_data import FrameData
 from ..kinds.kinds import Effector
+from ..kinds.plan import Plan
 from ..rig.rig import Rig
 
 CARRIED: Final = 1e-4
 """By how much what follows goes along at least [m, 1], so that it comes to rest with the body."""
+
+
+class LetGo(NamedTuple):
+    """What live mode will solve when a bone is let go."""
+
+    plan: Plan
+    frames: FrameData
+    """Of one frame."""
 
 
 class DragPlan:
@@ -71,20 +81,51 @@ class DragPlan:
 
     def take_along(self, armature_object: Object, matrices: FloatArray) -> bool:
         """Let what follows go along with bones that are at armature_from_bone (n, 4, 4); whether it moves."""
-        effectors, index = self._rig.effectors, self._rig.armature.skeleton.index
-        following = [row for row, own in enumerate(effectors) if own.follows and own.anchors]
-        targets = self._frames.world_from_target[0].copy()
-        here = list(np.linalg.inv(self._world_from_armature) @ targets[self._first])
-        for row in self._moved:
-            here[row] = at_point(matrices[index(effectors[row].bone)], effectors[row])
-        for row in following:
-            bone = anchored(armature_object, effectors, effectors[row], here, self._time)
-            targets[self._first[row]] = self._world_from_armature @ at_point(bone, effectors[row])
-        if np.abs(targets - self._frames.world_from_target[0]).max(initial=0.0) <= CARRIED:
+        targets = self._targets(armature_object, matrices, self._rig.effectors, self._moved)
+        following = [self._first[row] for row, own in enumerate(self._rig.effectors) if own.follows]
+        if np.abs(targets - self._frames.world_from_target[0])[following].max(initial=0.0) <= CARRIED:
             return False
         self._frames = replace(self._frames, world_from_target=targets[None])
         self._plan = self._rig.plan(self._frames)
         return True
+
+    def let_go(
+        self,
+        armature_object: Object,
+        matrices: FloatArray,
+        effectors: Sequence[Effector],
+        brought: Sequence[int],
+    ) -> LetGo:
+        """What live mode will solve when the bone is let go.
+
+        Args:
+            matrices: armature_from_bone where bones are now, (n, 4, 4).
+            effectors: As they are then, (E,).
+            brought: Which of them have their targets brought to their bones.
+        """
+        rig = replace(self._rig, effectors=tuple(effectors))
+        targets = self._targets(armature_object, matrices, rig.effectors, brought)
+        frames = replace(self._frames, world_from_target=targets[None])
+        return LetGo(rig.plan(frames), frames)
+
+    def _targets(
+        self,
+        armature_object: Object,
+        matrices: FloatArray,
+        effectors: Sequence[Effector],
+        brought: Sequence[int],
+    ) -> FloatArray:
+        """Targets where some are brought to their bones and what follows goes along, (T, 4, 4)."""
+        index, targets = self._rig.armature.skeleton.index, self._frames.world_from_target[0].copy()
+        here = list(np.linalg.inv(self._world_from_armature) @ targets[self._first])
+        for row in brought:
+            here[row] = at_point(matrices[index(effectors[row].bone)], effectors[row])
+            targets[self._first[row]] = self._world_from_armature @ here[row]
+        for row, own in enumerate(effectors):
+            if own.follows and own.anchors:
+                bone = anchored(armature_object, effectors, own, here, self._time)
+                targets[self._first[row]] = self._world_from_armature @ at_point(bone, own)
+        return targets
 
 
 def _reaching(effector: Effector) -> Effector:

@@ -22,8 +22,9 @@ leaves free stays near the pose in which the drag began, so that a pose is chang
 live mode solves when the drag ends it prefers what it prefers there (`drag_plan`).
 
 The body follows as in live mode (`core.solve.follower`): a few steps for each movement of the mouse, and
-where the mouse rests it settles on what a solve of these tasks gives. Live mode waits for the end of the
-drag.
+where the mouse rests it settles on what a solve of these tasks gives. Where live mode solves when the bone is
+let go it settles then on what that will give: its problem, with targets where bones have come to. So the body
+stays as it is seen, also where its place is out of reach. Live mode itself waits for the end of the drag.
 """
 
 from collections.abc import Iterator, Sequence
@@ -75,7 +76,7 @@ from .drag_anchors import (
     limbs_and_hips,
     movable_for,
 )
-from .drag_plan import DragPlan
+from .drag_plan import DragPlan, LetGo
 from .driven_bones import DrivenBones
 from .following import follow_until_rest
 from .following import held as not_live
@@ -174,6 +175,8 @@ class Drag:
         """How often that has changed with the turn of the bone since it rests."""
         self.report = DragReport(DragError(bone, 0.0, None, True, True))
         """What the last movement came to."""
+        self._let_go: LetGo | None = None
+        """What live mode will solve, once the body rests at this place; None on the way there."""
         self._under_way = ExitStack()
         self._under_way.enter_context(not_live(armature_object))  # it would take the pose of a drag for given
 
@@ -192,7 +195,9 @@ class Drag:
 
     def _take_along(self, armature_object: Object) -> bool:
         """Let what follows go along with bones whose targets come along, as at the end; whether it does."""
-        if not (self._in_live and self._plan and self._plan.take_along(armature_object, self._matrices)):
+        if self._plan is None or not self._in_live or self._let_go is not None:
+            return False
+        if not self._plan.take_along(armature_object, self._matrices):
             return False
         following = {effector.name: effector for effector in self._effectors if effector.follows}
         self._anchors = [
@@ -273,36 +278,57 @@ class Drag:
         if not np.array_equal(goal, self._goal):
             self._goal, self._updates, self.rests, self._anew = goal, 0, False, True
             self._aims = 0
+            self._take_again()
         return self.again(smoothly=smoothly)
+
+    def _take_again(self) -> None:
+        """Go on from where the body has settled as if the bone were let go."""
+        if self._let_go is not None:
+            self._let_go = self._tracked = None
 
     def again(self, *, smoothly: bool = False) -> DragReport:
         """Go on towards the same place, one update of the body or until it comes to rest."""
         armature_object = self.object()
         self._see_driven(armature_object)
         self._take_along(armature_object)
+        settings, owners = settings_of(armature_object), list[tuple[str, bool]]()
         while True:
-            self._take_aim()
-            owned = self._tasks()
-            found = self._update(tuple(task for task, _owner in owned))
+            if self._let_go is not None:
+                found = self._settle_let_go(self._let_go)
+            else:
+                self._take_aim()
+                owned = self._tasks()
+                owners = [owner for _task, owner in owned]
+                found = self._update(tuple(task for task, _owner in owned))
             self._matrices = forward_kinematics(self._armature.skeleton, found.pose).matrices
             if smoothly or (found.settled and not self._strays()):
                 break
-        changed = (found.pose.channels != self._written.channels).any(1) & self._skeleton.free.any(1)
+        assert self._tracked is not None
+        changed = (found.pose.channels != self._written.channels).any(1) & self._tracked.skeleton.free.any(1)
         write_pose(armature_object, self._armature, found.pose, np.flatnonzero(changed).tolist())
         note_posed(armature_object)
-        self._written, settings = found.pose, settings_of(armature_object)
+        self._written = found.pose
+        final = found.final and (self._driven is None or self._driven.at_rest) and not self._strays()
+        if self._let_go is not None:
+            iterations, settling = found.iterations, not found.settled
+            self.report = replace(self.report, iterations=iterations, settling=settling, final=final)
+            return self.report
         within = settings.tolerance_position, settings.tolerance_rotation
-        owners = [owner for _task, owner in owned]
         report = drag_report(found, owners, self._scale, within, settling=self.rests, in_place=self._in_place)
-        driven_rest = self._driven is None or self._driven.at_rest
-        self.report = replace(report, final=report.final and driven_rest and not self._strays())
+        if final and self._plan is not None and self._in_live and not self._take_along(armature_object):
+            effectors = [self._when_let_go().get(own, own) for own in self._effectors]
+            rows = [self._effectors.index(own) for own in (*self._pinned, *self._brought())]
+            self._let_go = self._plan.let_go(armature_object, self._matrices, effectors, rows)
+            self._tracked = None
+            report, final = replace(report, settling=True), False
+        self.report = replace(report, final=final)
         return self.report
 
     def _strays(self) -> bool:
         """Whether the bone has turned since it was aimed, so that its grabbed point is beside its goal."""
         off = np.abs(self._aim_now() - self._aim).max() * self._scale
         within = STRAYING * settings_of(self.object()).tolerance_position
-        return self._aims < MOST_UPDATES and bool(off > within)
+        return self._let_go is None and self._aims < MOST_UPDATES and bool(off > within)
 
     def _aim_now(self) -> FloatArray:
         """The aim for the bone as it is turned now, (3,) [m]."""
@@ -336,6 +362,12 @@ class Drag:
         self.rests = found.settled or self._updates >= MOST_UPDATES
         return found
 
+    def _settle_let_go(self, let_go: LetGo) -> Followed:
+        """One update on the way to what live mode will solve."""
+        frames = replace(let_go.frames, pose=self._written[None])
+        self._tracked = Tracked.of(Follower, let_go.plan, self._options, frames, self._tracked)
+        return self._tracked.step(settles=True)
+
     def settle(self) -> DragReport:
         """Go on until the pose is what a solve gives: it should depend on the place, not on the way there."""
         while not self.report.final or self._take_along(self.object()):
@@ -348,6 +380,7 @@ class Drag:
         joint = self._armature.skeleton.index(pose_bone(self.object(), bone).name)
         if bone == self.bone:
             raise IKError("{bone!r} is being dragged: let it go to pin it", bone=bone)
+        self._take_again()
         others = [anchor for anchor in self._anchors if anchor.bone != bone]
         holds = len(others) == len(self._anchors)
         self._anchors = [*others, Anchor.of(bone, self._matrices[joint])] if holds else others
@@ -360,6 +393,7 @@ class Drag:
                 "bone {bone!r} is scaled to nothing, so it has no orientation to be kept", bone=self.bone
             )
         self.keeps_orientation = keeps
+        self._take_again()
 
     def changed(self) -> list[str]:
         """Names of the bones whose channels are others than when it was begun."""
@@ -434,51 +468,66 @@ class Drag:
         owned = [(task, (bone, True)) for task in tasks]
         owned += [(task, (own.name, True)) for own in self._anchors if own.firm for task in own.tasks]
         below = 1 + max(task.priority for task, _owner in owned)
-        # What live mode asks for strictly is held more strictly than what is preferred pulls meanwhile.
-        coming = {effector.bone: effector.priority for effector in self._coming_along if self._in_live}
         for own in self._anchors:
             if not own.firm:
-                known = coming.get(own.bone)
-                level = below if known is None else Rank.GIVING_WAY.on(max(known, self.priority))
-                owned += [(replace(task, priority=level), (own.name, False)) for task in own.tasks]
+                owned += [(replace(task, priority=below), (own.name, False)) for task in own.tasks]
         return owned
+
+    def _has_moved(self, bone: str) -> bool:
+        """Whether a bone is elsewhere than in the beginning, by more than a solve leaves."""
+        joint, settings = self._armature.skeleton.index(bone), settings_of(self.object())
+        change = np.abs(self._matrices[joint] - self._grabbed[joint])
+        length, turn = float(change[:3, 3].max()) * self._scale, float(change[:3, :3].max())
+        return length > settings.tolerance_position or turn > settings.tolerance_rotation
+
+    @property
+    def _pinned(self) -> list[Effector]:
+        """Those that pin the dragged bone, from then on where it is let go."""
+        return [own for own in self._own if own.state == 'PIN']
+
+    def _brought(self) -> list[Effector]:
+        """Effectors whose targets are brought to their bones, those on which others hang first."""
+        brought = [own for own in self._coming_along if own.bone == self.bone or self._has_moved(own.bone)]
+        by_index = {effector.index: effector for effector in self._effectors}
+        return [*brought, *(by_index[i] for i, carrier in self._carriers.items() if carrier in brought)]
+
+    def _when_let_go(self) -> dict[Effector, Effector]:
+        """Effectors that ask for something else once the bone is let go, and what they are then.
+
+        Who drags a bone wants it there, and turned so where it is to keep that. What is dragged of a hand
+        stays where it is only while the hand is turned so.
+        """
+        entries, found = settings_of(self.object()).effectors, dict[Effector, Effector]()
+        for own in self._own:
+            if own.follows:
+                kind = 'BOTH' if self.keeps_orientation else 'POSITION'
+                found[own] = replace(own, state='REACH', kind=kind, anchors=())
+            elif own.turns_only:
+                with_bone = own in self._coming_along and stands_at_bone(entries[own.index])
+                if with_bone or own.state == 'PIN':
+                    found[own] = replace(own, kind='BOTH')
+        for own in self._led:
+            entry = entries[own.index]
+            free = stands_at_bone(entry) if own.turns_only else is_only_a_target(entry)
+            if free and self._has_moved(own.bone) and own.kind != 'BOTH':
+                found[own] = replace(own, kind='BOTH')
+        return found
 
     def _bring_targets(self, armature_object: Object) -> Iterator[tuple[Object, bool, bool]]:
         """Move targets and pins to where bones are now, or the next solve would take the pose back."""
-        index, settings = self._armature.skeleton.index, settings_of(armature_object)
-
-        def has_moved(bone: str) -> bool:
-            """Whether it is elsewhere by more than a solve leaves."""
-            change = np.abs(self._matrices[index(bone)] - self._grabbed[index(bone)])
-            length, turn = float(change[:3, 3].max()) * self._scale, float(change[:3, :3].max())
-            return length > settings.tolerance_position or turn > settings.tolerance_rotation
-
+        index, entries = self._armature.skeleton.index, settings_of(armature_object).effectors
         note_held(armature_object, self._effectors)
-        for effector in self._own:
-            entry = settings.effectors[effector.index]
-            if effector.state == 'PIN':
-                held = unrolled(entry, self._matrices[index(self.bone)])
-                entry.pin_matrix = tuple(held.ravel().tolist())
-            # Who drags a bone wants it there, and turned so where it is to keep that.
-            if effector.follows:
-                entry.state, entry.kind = 'REACH', 'BOTH' if self.keeps_orientation else 'POSITION'
-            elif effector.turns_only:
-                with_bone = effector in self._coming_along and stands_at_bone(entry)
-                entry.kind = 'BOTH' if with_bone or effector.state == 'PIN' else entry.kind
-        for effector in self._led:
-            # What is dragged of a hand stays where it is only while the hand is turned so.
-            entry = settings.effectors[effector.index]
-            free = stands_at_bone(entry) if effector.turns_only else is_only_a_target(entry)
-            if free and has_moved(effector.bone):
-                entry.kind = 'BOTH'
-
-        brought = [e for e in self._coming_along if e.bone == self.bone or has_moved(e.bone)]
-        by_index = {effector.index: effector for effector in self._effectors}
-        hanging = [by_index[i] for i, carrier in self._carriers.items() if carrier in brought]
-        for effector in (*brought, *hanging):
+        others, brought = self._when_let_go(), self._brought()
+        for effector in self._pinned:
+            entry = entries[effector.index]
+            entry.pin_matrix = tuple(unrolled(entry, self._matrices[index(self.bone)]).ravel().tolist())
+        for effector, other in others.items():
+            entries[effector.index].kind = other.kind
+            if effector.state != other.state:
+                entries[effector.index].state = other.state
+        for effector in brought:
             matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
-            is_new = effector.follows or settings.effectors[effector.index].kind != effector.kind
-            whole = replace(effector, kind='BOTH') if is_new else effector
+            whole = replace(effector, kind='BOTH') if effector in others else effector
             yield from bring_target(armature_object, whole, matrix)
         for effector in self._effectors:
             matrix = self._world_from_armature @ self._matrices[index(effector.bone)]
