@@ -21,13 +21,13 @@ from matplotlib.axes import Axes
 from benchmarks.drawing import COLOURS, INK
 from benchmarks.page import stored
 from blender_ik_addon.core.arrays import FloatArray
+from blender_ik_addon.core.methods import target_path
 from blender_ik_addon.core.methods.nonlinear import BoundedDescent, penalized_error
 from blender_ik_addon.core.methods.step_rules import (
     bounded_least_squares_step,
     damped_step,
     pseudo_inverse_step,
 )
-from blender_ik_addon.core.solve.paths import target_path
 
 from .findings import HAIR, Finding, Picture
 from .formulas import prioritized_inverse, three_effector_inverse, two_effector_inverse

@@ -68,12 +68,12 @@ from typing import Final
 from .errors import IKError
 from .explain.diagnosis import Diagnosis, LevelDiagnosis, LostDirection, diagnose
 from .explain.explanation import Explanation, Limit, Reason
+from .methods import target_path
 from .model.kinematics import PosedSkeleton, forward_kinematics
 from .model.skeleton import Pose, Skeleton
 from .problem.options import METHODS, SolverOptions
 from .problem.problem import Problem
 from .solve.follower import Followed, Follower
-from .solve.paths import target_path
 from .solve.sequence import SequenceSolution, solve_each, solve_sequence
 from .solve.solver import Solution, Status, TaskError, solve
 from .solve.tracker import Tracker

@@ -27,7 +27,12 @@ OUTSIDE = (
     *("__main__.py", "cli/", "core/io/", "core/plot.py", "scene/translations/"),
     *("core/keys.py", "core/methods/", "core/motion.py", "core/problem/", "core/tasks/"),
     *("core/model/kinematics.py", "core/model/rotation.py", "core/model/skeleton.py"),
-    *("core/solve/follower.py", "core/solve/paths.py", "core/solve/tracker.py", "core/character/volumes.py"),
+    *(
+        "core/solve/follower.py",
+        "core/methods/paths.py",
+        "core/solve/tracker.py",
+        "core/character/volumes.py",
+    ),
 )
 """What says nothing to users of the interface: the command line is in English, and so is what is wrong with
 arguments that only programs give. The translations themselves are no texts to translate."""

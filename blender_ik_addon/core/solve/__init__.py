@@ -3,6 +3,5 @@
 
 Read in this order: `solver` (one pose: its solution and message, and which of several alternatives is taken),
 `sequence` (many frames), `loops` (which of them are loops), `tracker` and `follower` (targets that move from
-one update to the next), `paths` (targets on a line or an arc). The engine minimises; this package says what
-is minimised, and reports the result.
+one update to the next). The engine minimises; this package says what is minimised, and reports the result.
 """
