@@ -249,7 +249,7 @@ class TestReadingTheSkeleton:
         orders = far_orders(rotations)
         middle = np.array(["XYZ".index(EULER_ORDERS[order][1]) for order in orders])
         angles = euler_from_matrix(rotations, orders)[np.arange(500), middle]
-        assert np.abs(angles).max() < np.radians(61.0)
+        assert np.abs(angles).max() < np.radians(86.0)
 
     def test_the_bone_s_own_axis_is_in_the_middle_at_rest(self) -> None:
         swing = matrix_from_euler([np.pi / 2, 0.0, 0.0], 0)
@@ -259,8 +259,9 @@ class TestReadingTheSkeleton:
         assert middle[2] != "Y"
 
     def test_the_order_seldom_depends_on_the_pose(self, rng: np.random.Generator) -> None:
-        small = matrix_from_euler(rng.uniform(-0.5, 0.5, size=(200, 3)), 0)
-        assert len(set(far_orders(small).tolist())) == 1
+        twists = matrix_from_euler(rng.uniform(-1.4, 1.4, size=(200, 1)) * [0.0, 1.0, 0.0], 0)
+        swings = matrix_from_euler(rng.uniform(-np.pi, np.pi, size=(200, 3)) * [1.0, 0.0, 0.0], 0)
+        assert len(set(far_orders(swings @ twists).tolist())) == 1
 
 
 class TestDrivenBones:

@@ -1234,6 +1234,25 @@ def test_smoothness_is_a_time_and_no_reason_to_solve_a_pose_again():
     assert posing.follow(armature) is None
 
 
+@pytest.mark.parametrize("twist", [1.0, 1.9, 2.7])
+def test_bones_without_limits_that_twist_far_stay_when_they_are_solved_again(twist: float):
+    """Their angles were read in another Euler order then, in which other poses are near rest: by 38°."""
+    armature: Any = builders.chain(3, 0.3)
+    armature.poise.move_root = False
+    entry = armature.poise.effectors[posing.add_effector(armature, "bone.002")]
+    entry.target = builders.empty("target", (0.15, 0.1, 0.5))
+    entry.target.rotation_euler = (0.3, 0.2, twist)
+    bpy.context.view_layer.update()
+    poses: list[list[Any]] = []
+    for _ in range(3):
+        posing.solve_pose(armature)
+        bpy.context.view_layer.update()
+        poses.append([bone.matrix_basis.to_quaternion() for bone in armature.pose.bones])
+    for again in poses[1:]:
+        turns = [one.rotation_difference(other).angle for one, other in zip(poses[0], again, strict=True)]
+        assert max(turns) < 1e-3
+
+
 def test_it_is_told_how_much_smoothness_adds_to_misses(armature: Any):
     (entry,) = armature.poise.effectors
     entry.kind, entry.name = 'POSITION', "Tip"
