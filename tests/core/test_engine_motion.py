@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 from benchmarks.motions import joint_steps
 from blender_ik_addon.core import (
@@ -20,7 +21,7 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core.engine import motion as engine
 from blender_ik_addon.core.engine.coupling import ACCELERATION, Band, BandFactors, Coupling
 from blender_ik_addon.core.engine.energy import Energy
-from blender_ik_addon.core.engine.motion import OVERLAP, Motion, windows
+from blender_ik_addon.core.engine.motion import OVERLAP, Motion, different, windows
 from blender_ik_addon.core.model.skeleton import Skeleton
 from blender_ik_addon.core.problem.options import SolverOptions
 from blender_ik_addon.core.problem.system import System, assemble, tolerances
@@ -513,3 +514,22 @@ def test_a_root_that_turns_three_times_round_is_followed(closed: bool) -> None:
         assert np.abs(speeds[0] - speeds[1]).max() < np.radians(0.1)
     else:  # the arm does not know how far the root has turned
         assert np.abs(channels[10:-10, 1:, 3:] - channels[frames // 2, 1:, 3:]).max() < np.radians(0.5)
+
+
+def test_one_short_step_does_not_change_how_many_frames_the_smoothness_spans() -> None:
+    """The shortest one said it for all frames: bodies out of reach turned by 10 to 26° elsewhere."""
+    times = np.arange(40) / 24.0
+    more = np.insert(times, 6, times[5] + 1e-3 / 24.0)
+    assert Coupling.of(more, 0.2).span == Coupling.of(times, 0.2).span == 5
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_poses_that_slide_are_told_apart_in_any_unit(size: float) -> None:
+    """They were by metres: with a rig in millimetres near copies of one pose took the place of others."""
+    names, free = ["a", "b"], [True, True, True, True, True, True]
+    skeleton = Skeleton.build(names, [None, "a"], offsets=[[0.0, 0.0, 0.0], [0.0, 0.0, size]], free=free)
+    _, energy, values = prepared(skeleton, np.array([[size, 0.0, 0.0]]), Pose.rest(skeleton, (1,)))
+    slid = np.repeat(values, 4, axis=0)
+    slid[1:, 0] += np.array([0.02, 0.9, 0.95]) * skeleton.reach
+    kept, _ = different(energy.select(np.zeros(4, dtype=np.int64)), slid, np.arange(4.0))
+    assert_allclose(kept, slid[[0, 2]])

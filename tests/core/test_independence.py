@@ -11,11 +11,14 @@ from numpy.testing import assert_allclose
 from blender_ik_addon.core import (
     IKError,
     Pose,
+    PosedSkeleton,
     Problem,
     ReachFrame,
     ReachPoint,
     Skeleton,
+    SolverOptions,
     Status,
+    Task,
     forward_kinematics,
     solve,
     solve_sequence,
@@ -144,3 +147,46 @@ def test_a_smoothness_of_days_takes_no_longer() -> None:
     skeleton = arms()
     problem = Problem(skeleton, ReachPoint("hand.R", within_reach(skeleton)[:8]))
     assert solve_sequence(problem, Pose.rest(skeleton, (8,)), smoothness=1e6).pose.channels.shape[0] == 8
+
+
+def led_out_of_reach(skeleton: Skeleton) -> list[ReachPoint]:
+    """Feet that stay, and a hand that goes out of reach and back; the other hand's target moves."""
+    away = np.clip(np.sin(0.5 * ROUND), 0.0, None)[:, None] * np.array([0.9, -0.3, 0.2])
+    tasks = [ReachPoint(name, place(skeleton, name)) for name in ("foot.L", "foot.R")]
+    tasks.append(ReachPoint("hand.L", place(skeleton, "hand.L") + away, priority=1))
+    return [*tasks, ReachPoint("hand.R", within_reach(skeleton), priority=1)]
+
+
+@pytest.mark.parametrize("uniform", [0.9, 0.99])
+def test_a_stiffness_that_all_joints_have_changes_nothing(uniform: float) -> None:
+    """A motion was missed by 100 to 500 mm more, since levels lost against the posture and smoothness."""
+    skeleton = body(limit=1.2)
+    stiff = replace(skeleton, stiffness=np.full_like(skeleton.stiffness, uniform))
+    start, tasks = Pose.rest(skeleton, (FRAMES,)), led_out_of_reach(skeleton)
+    loose, found = (solve_sequence(Problem(one, tasks), start, cyclic=False) for one in (skeleton, stiff))
+    assert_allclose(found.errors, loose.errors, atol=1e-6)
+    assert_allclose(found.pose.channels, loose.pose.channels, atol=1e-4)
+
+
+def waves(seed: int, amplitude: float) -> tuple[Skeleton, PosedSkeleton]:
+    """A body, and a motion of all its joints."""
+    skeleton, rng = body(limit=1.2), np.random.default_rng(seed)
+    phase = np.linspace(0.0, 2.0 * np.pi, FRAMES)[:, None, None] + rng.uniform(0.0, 6.0, (len(skeleton), 6))
+    most = rng.uniform(-amplitude, amplitude, (len(skeleton), 6)) * [0.2, 0.2, 0.2, 1.0, 1.0, 1.0]
+    pose = Pose.rest(skeleton, (FRAMES,))
+    pose = pose.with_channels(np.where(skeleton.free, most * np.sin(phase), 0.0))
+    return skeleton, forward_kinematics(skeleton, pose)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_a_motion_misses_no_more_for_a_smaller_tolerance(seed: int) -> None:
+    """What was met as exactly as penalties meet it counted as missed and was weakened: by 3 mm, up to 360."""
+    skeleton, posed = waves(seed, 1.1)
+    tasks: list[Task] = [
+        ReachFrame(name, posed.matrices[:, skeleton.index(name)], priority=int(name.startswith("hand")))
+        for name in ("foot.L", "foot.R", "hand.L", "hand.R")
+    ]
+    tasks.append(ReachPoint("head", posed.point("head"), priority=1))
+    start = Pose.rest(skeleton, (FRAMES,))
+    options = SolverOptions(tolerance_position=1e-7, tolerance_rotation=1e-6)
+    assert solve_sequence(Problem(skeleton, tasks), start, options, cyclic=False).errors.max() < 2e-5

@@ -28,6 +28,7 @@ from blender_ik_addon.core import (
     solve_each,
     solve_sequence,
 )
+from blender_ik_addon.core.engine.pops import pops_of
 from blender_ik_addon.core.solve.sequence import SequenceJob
 from tests.core.builders import Array, chain, planar, planar_pose, random_pose, tip, upper_body
 from tests.core.strategies import rotation_about
@@ -556,6 +557,17 @@ def test_pops_are_reported_from_an_angle_on() -> None:
         solution = leaping(0.0, pop_angle=angle)[0]
         assert solution.branches == told
         assert_array_equal(solution.pose.channels, usual.pose.channels)
+
+
+def test_an_even_turn_over_a_longer_step_is_no_pop() -> None:
+    """Of 2° a frame the step over four frames was told as a flip of 10°."""
+    skeleton = chain(2)
+    times = np.delete(np.arange(40.0), [20, 21, 22, 23]) / 24.0
+    channels = np.zeros((len(times), 2, 6))
+    channels[:, 0, 3] = np.radians(48.0) * times
+    pose = Pose.rest(skeleton, (len(times),)).with_channels(channels)
+    assert pops_of(skeleton, pose, np.radians(3.0), times=times) == ()
+    assert len(pops_of(skeleton, pose, np.radians(3.0))) == 1
 
 
 def test_smoothness_spreads_a_leap_over_the_frames_beside_it() -> None:

@@ -13,6 +13,7 @@ from blender_ik_addon.core import (
     METHODS,
     AimAt,
     Balance,
+    Follower,
     IKError,
     KeepDistance,
     MatchOrientation,
@@ -74,6 +75,10 @@ def rest(skeleton: Skeleton) -> Pose:
     return Pose.rest(skeleton)
 
 
+def follower() -> Follower:
+    return Follower(Problem(ARM, (reach(),)), rest(ARM), SolverOptions())
+
+
 # What is refused
 
 ARM = limb()
@@ -126,6 +131,25 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "a number as weights": (
         lambda: Tracker(Problem(ARM, (reach(),)), rest(ARM)).solve(weights=3),  # pyright: ignore[reportArgumentType]
         "weights are given by the names.*got 3",
+    ),
+    "a task as problem of a sequence": (lambda: solve_sequence(reach(), rest(ARM)[None]), "takes a Problem"),  # pyright: ignore[reportArgumentType]
+    "an array as poses": (
+        lambda: solve_sequence(Problem(ARM, (reach(),)), np.zeros((2, 3, 6))),  # pyright: ignore[reportArgumentType]
+        "a sequence takes a Problem and a Pose",
+    ),
+    "poses to return to": (
+        lambda: follower().return_to([OFFSETS[1]], Pose.rest(ARM, (2,))),
+        "a follower starts from one",
+    ),
+    "large channels to be preferred": (
+        lambda: Problem(ARM, (reach(),), np.full((3, 6), 1e200)),
+        "joint 'a': a preferred channel is.*1e.200",
+    ),
+    "a pose of others to return to": (
+        lambda: follower().return_to(
+            [OFFSETS[1]], Pose.rest(Skeleton.build(["a"], [None], offsets=[[0, 0, 0]]))
+        ),
+        "a pose of 3 joints is wanted to return to, got 1",
     ),
     "points of a path nan": (lambda: target_path(OFFSETS[1], OFFSETS[2], np.nan), "points of a path.*nan"),  # pyright: ignore[reportArgumentType]
     "offsets of uneven rows": (

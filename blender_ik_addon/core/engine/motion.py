@@ -43,7 +43,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from .coupling import Coupling
-from .energy import LAST_WEIGHT, SOFT, Energy, PenaltyWeights, State
+from .energy import LAST_WEIGHT, MET, SOFT, Energy, PenaltyWeights, State
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
 from .restarts import LOWER, searching
 
@@ -71,7 +71,7 @@ RESTING: Final = 0.01
 """How far targets or the preferred pose go in τ [1] that are half at rest."""
 LOST: Final = (0.05, 0.5)
 """By how much more a motion misses a level than a pose alone [1], or a joint turns from frame to frame [rad],
-for another motion to be searched for, in which nearer poses of a frame count as one."""
+for another motion to be searched for, in which nearer poses of a frame count as one [rad, reach]."""
 POSES: Final = 8
 """Most poses of a frame between which a motion chooses where it begins, and most combinations of alternatives
 that it chooses from at once [1]."""
@@ -140,7 +140,10 @@ class Motion:
         self._choices = _grouped(energy.system.alternatives) if far else []
         """Choices that are made together, and the combinations of their alternatives."""
         self._energy, self._start = energy, values
-        self._times, self._options, self._reached = times, options, tolerance
+        self._times, self._options = times, options
+        # What is as good as met counts as met, however exactly it is asked for.
+        exact = MET * np.where(energy.system.angular, 1.0, energy.system.reach)
+        self._reached = np.maximum(tolerance, exact)
         self.values: FloatArray = values.copy()
         """(F, nv) [m, rad]."""
         self.alone: FloatArray = values.copy()
@@ -395,7 +398,7 @@ class Motion:
                 found = yield from self._lowered(some.drawn(start, pull), start, None, ROUGH)
                 every = np.vstack([poses[frame][0], found.values])
                 energies = np.append(poses[frame][1], some.energies(some.at(found.values)))
-                poses[frame] = _different(energy, every, energies)
+                poses[frame] = different(energy, every, energies)
         way = _lowest_way(energy, poses, coupling)
         return np.array([values[index] for index, (values, _) in zip(way, poses, strict=True)])
 
@@ -510,11 +513,12 @@ def _lowest_way(
     return np.array(way)
 
 
-def _different(energy: Energy, values: FloatArray, energies: FloatArray) -> tuple[FloatArray, FloatArray]:
+def different(energy: Energy, values: FloatArray, energies: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The poses (W, nv) with the least energies, none within a jump of a lower one, and their energies."""
     kept = list[int]()
     for number in np.argsort(energies, kind="stable").tolist():
         away = energy.unturned((values[kept] - values[number]) * energy.weight) / energy.weight
+        away /= energy.system.units
         if (np.abs(away).max(axis=1, initial=0.0) > LOST[1]).all():
             kept.append(number)
     return values[kept[:POSES]], energies[kept[:POSES]]

@@ -4,7 +4,7 @@
 A pop is a turn of a joint in its parent from one frame to the next that is larger than those beside it. The
 turn changes there by more than a bound, by more than three times the median change of the frames on either
 side, and by more than the bound otherwise than in the frames just before and after: a fast motion gets
-faster and slower, but evenly.
+faster and slower, but evenly. Over a longer step than the median one it turns as much less.
 
 As with the terms over time, what counts is the difference from the preferred pose P: with poses R, the turns
 of P_fᵀ R_f from frame to frame. What a recording does itself, that is preferred frame by frame, is no pop,
@@ -39,7 +39,13 @@ class Pop(NamedTuple):
 
 
 def pops_of(
-    skeleton: Skeleton, poses: Pose, bound: float, preferred: Pose | None = None, *, cyclic: bool = False
+    skeleton: Skeleton,
+    poses: Pose,
+    bound: float,
+    preferred: Pose | None = None,
+    *,
+    times: FloatArray | None = None,
+    cyclic: bool = False,
 ) -> tuple[Pop, ...]:
     """The pops of a motion, in the order of frames.
 
@@ -48,22 +54,25 @@ def pops_of(
         poses: With one frame axis.
         bound: Least change of a turn from frame to frame that is a pop [rad].
         preferred: What is preferred in each frame; None for the same in all.
+        times: Of the frames, rising, (F,) [s]; None where steps are even.
         cyclic: Whether the last frame is the first one again: what is beside them is at the other end then.
     """
     joints = np.flatnonzero(skeleton.free[:, 3:].any(axis=1))
     rotations = matrix_from_euler(poses.rotation[:, joints], skeleton.orders[joints])
-    turns = _turns(rotations)
+    steps = np.ones(max(len(rotations) - 1, 1)) if times is None or len(times) < 2 else np.diff(times)
+    even = np.minimum(1.0, np.median(steps) / steps)[: max(len(rotations) - 1, 0), None]
+    turns = even * _turns(rotations)
     more = min(BESIDE + 1, len(turns)) if cyclic else 0
     if preferred is None:
         own = turns
         found = _out_of_proportion(own, bound, more)
     else:
         wanted = matrix_from_euler(preferred.rotation[:, joints], skeleton.orders[joints])
-        theirs, own = _turns(wanted), _turns(wanted.swapaxes(-1, -2) @ rotations)
+        theirs, own = (even * _turns(one) for one in (wanted, wanted.swapaxes(-1, -2) @ rotations))
         found = _out_of_proportion(own, bound, more)
         found &= ~_out_of_proportion(theirs, bound, more) | (turns > theirs + bound)
     return tuple(
-        Pop(int(frame) + 1, skeleton.names[int(joints[column])], float(own[frame, column]))
+        Pop(int(frame) + 1, skeleton.names[int(joints[column])], float(own[frame, column] / even[frame, 0]))
         for frame, column in np.argwhere(found)
     )
 

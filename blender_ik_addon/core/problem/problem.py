@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import FloatArray, frozen
+from ..arrays import LARGEST, FloatArray, frozen
 from ..errors import IKError
 from ..model.skeleton import CHANNELS, Skeleton
 from ..tasks import Task
@@ -87,14 +87,16 @@ class Problem:
 
 
 def _preferred(skeleton: Skeleton, preferred: npt.ArrayLike | None) -> FloatArray | None:
-    """Preferred channels as an array (IKError: they do not fit the skeleton, or one is infinite)."""
+    """Preferred channels as an array (IKError: they do not fit the skeleton, or one is too large)."""
     if preferred is None:
         return None
     found = frozen(preferred)
     wanted = (len(skeleton), CHANNELS)
     if found.ndim not in (2, 3) or found.shape[-2:] != wanted:
         raise IKError(f"preferred channels have shape {found.shape}, wanted {wanted} or (frames, *{wanted})")
-    if np.isinf(found).any():
-        joint = int(np.argwhere(np.isinf(found))[0][-2])
-        raise IKError(f"joint {skeleton.names[joint]!r}: a preferred channel is not finite")
+    large = np.abs(found) > LARGEST
+    if large.any():
+        where = tuple(np.argwhere(large)[0])
+        joint = skeleton.names[int(where[-2])]
+        raise IKError(f"joint {joint!r}: a preferred channel is not finite or too large, {found[where]}")
     return found

@@ -109,8 +109,11 @@ class System:
         """Their preferred values, (nv,) or (F, nv), and their stiffness, (nv,)."""
         self.units: FloatArray = np.where(self.rotates, 1.0, self.reach)
         """Their units, (nv,) [m, rad]."""
-        self.channel_weights: FloatArray = np.sqrt(1.0 / (1.0 - self.stiffness)) / self.units
-        """W of the scaled channels u = W q: stiff ones count more [ChungChoi1994], (nv,) [1/m, 1]."""
+        softest = float(self.stiffness[self.own].min(initial=1.0))
+        loose = np.where(self.own, (1.0 - softest) / (1.0 - self.stiffness), 1.0)
+        self.channel_weights: FloatArray = np.sqrt(loose) / self.units
+        """W of the scaled channels u = W q: those stiffer than the softest count more [ChungChoi1994], (nv,)
+        [1/m, 1]."""
         self.recorded: FloatArray | None = None
         """The preferred values that the problem gives, NaN for none, (F, nv); None where it gives none."""
         if problem.preferred is not None:

@@ -215,8 +215,15 @@ class Follower:
             home: The pose, without leading axes.
 
         Raises:
-            IKError: A target is not one of its task's kind; the pose stays as it is.
+            IKError: A target is not one of its task's kind, or the pose is not one of the skeleton; the body
+                stays as it is.
         """
+        check_one_pose("a follower", self._problem, home)
+        if home.channels.shape != self._pose.channels.shape:
+            wanted, got = (len(pose.channels) for pose in (self._pose, home))
+            raise IKError(
+                "a pose of {wanted} joints is wanted to return to, got {got}", wanted=wanted, got=got
+            )
         if not self._rests(targets):
             self._aim(targets)
         self._destination, self._search = home, None

@@ -35,7 +35,7 @@ from ..problem.system import SAME, assemble, kept, limits_at, tolerances
 from ..tasks import Task
 from ..threads import one_thread
 from .loops import is_loop, rounds
-from .solver import Solution, Status, TaskError, ended, result_message, solving
+from .solver import Solution, Status, TaskError, check_given, ended, result_message, solving
 
 FRAME_RATE: Final = 24.0
 """Frames in a second [1/s] where no times are given."""
@@ -239,6 +239,7 @@ class SequenceJob:
         Raises:
             IKError: As `solve_sequence`.
         """
+        check_given("a sequence", problem, poses)
         if len(poses.frames) != 1:
             raise IKError("a sequence takes poses with one frame axis, got {frames}", frames=poses.frames)
         frames = poses.frames[0]
@@ -477,7 +478,8 @@ class SequenceJob:
             preferred = system.mechanism.with_values(self._poses[:count], values)
         whole = self._own == slice(0, len(self._values)) and count == len(self._values)
         bound, cyclic = self._options.pop_angle, bool(self._cyclic) and whole
-        return pops_of(self._skeleton, poses, bound, preferred, cyclic=cyclic)
+        times = self._times[:count]
+        return pops_of(self._skeleton, poses, bound, preferred, times=times, cyclic=cyclic)
 
 
 def _stretches(keeps: BoolArray) -> list[IntArray]:

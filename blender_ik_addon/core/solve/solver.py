@@ -200,11 +200,16 @@ def solve(
         return run(solving(system, pose, options, callback))
 
 
-def check_one_pose(who: str, problem: Problem, pose: Pose) -> None:
-    """Raise `IKError` unless problem and pose are of one frame; `who` names the caller in the message."""
+def check_given(who: str, problem: Problem, pose: Pose) -> None:
+    """Raise `IKError` unless these are a problem and poses; `who` names the caller in the message."""
     for given, kind in ((problem, Problem), (pose, Pose)):
         if not isinstance(given, kind):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise IKError("{who} takes a Problem and a Pose, got {given!r:.60}", who=who, given=given)
+
+
+def check_one_pose(who: str, problem: Problem, pose: Pose) -> None:
+    """Raise `IKError` unless problem and pose are of one frame; `who` names the caller in the message."""
+    check_given(who, problem, pose)
     if pose.frames:
         raise IKError(
             "{who} starts from one pose, got leading axes {frames}: see solve_sequence",

@@ -28,8 +28,8 @@ from ...core.model.rotation import (
 from ..animation.fcurves import rotation_channel
 
 COMFORTABLE_MIDDLE: Final = float(np.radians(85.0))
-"""Middle Euler angle [rad] up to which the bone's own axis stays in the middle of the chosen order. In another
-order other poses are near the preferred one, so that a pose that is solved again would not stay."""
+"""Middle Euler angle [rad] up to which the bone's own axis stays in the middle of the chosen order: in
+another one other poses are near the preferred one, and a pose that is solved again would not stay."""
 
 NO_TURN: Final = 1e-7
 """Sine of half an angle [1] below which single precision has no axis, and the axis before is kept."""
