@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 from blender_ik_addon.core import (
     IKError,
+    OnPlane,
     Pose,
     PosedSkeleton,
     Problem,
@@ -190,3 +191,18 @@ def test_a_motion_misses_no_more_for_a_smaller_tolerance(seed: int) -> None:
     start = Pose.rest(skeleton, (FRAMES,))
     options = SolverOptions(tolerance_position=1e-7, tolerance_rotation=1e-6)
     assert solve_sequence(Problem(skeleton, tasks), start, options, cyclic=False).errors.max() < 2e-5
+
+
+def test_a_foot_that_its_floor_keeps_from_its_target_takes_nothing_from_the_other() -> None:
+    """A planted foot slid by 6 mm where the target of the other one sank below the floor."""
+    skeleton = body(limit=1.2)
+    feet = [place(skeleton, name) for name in ("foot.L", "foot.R")]
+    step = np.stack([0.0 * ROUND, -0.15 * np.sin(ROUND), 0.1 * np.sin(2.0 * ROUND)], axis=1)
+    tasks: list[Task] = [
+        OnPlane(name, foot, (0.0, 0.0, 1.0), side="ABOVE", name=f"floor of {name}")
+        for name, foot in zip(("foot.L", "foot.R"), feet, strict=True)
+    ]
+    tasks += [ReachPoint("foot.L", feet[0], priority=1), ReachPoint("foot.R", feet[1] + step, priority=1)]
+    motion = solve_sequence(Problem(skeleton, tasks), Pose.rest(skeleton, (FRAMES,)), cyclic=False)
+    assert motion.errors[:, 3].max() > 0.05
+    assert motion.errors[:, 2].max() < 1e-4

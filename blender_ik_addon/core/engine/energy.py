@@ -163,7 +163,7 @@ class Energy:
         """W of the free channels, (nv,) [1/m, 1]."""
         heaviest = system.heaviest[system.level_of_task][system.task_of_row]
         self.row_scale: FloatArray = 1.0 / system.row_units / heaviest
-        """Factor of each row of the residual, (m,)."""
+        """Factor of each row of the residual, (m,) or (N, m)."""
         self._jacobian_scale = self.row_scale[:, None] / self.weight
         self.lengths: BoolArray = ~system.angular_rows
         """Which rows are lengths, (m,)."""
@@ -212,6 +212,15 @@ class Energy:
         some.preferred, some.penalty_weights = self.preferred[frames], self.penalty_weights[frames]
         if self.lower.ndim > 1:
             some.lower, some.upper = self.lower[frames], self.upper[frames]
+        if self.row_scale.ndim > 1:
+            some.row_scale, some._jacobian_scale = self.row_scale[frames], self._jacobian_scale[frames]
+        return some
+
+    def emphasising(self, factors: FloatArray) -> Energy:
+        """A copy in which rows weigh more inside their penalties by factors (N, m)."""
+        some = alike(self)
+        some.row_scale = self.row_scale * factors
+        some._jacobian_scale = some.row_scale[..., None] / self.weight
         return some
 
     def with_targets_of(self, frames: IntArray) -> Energy:

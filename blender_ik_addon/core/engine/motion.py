@@ -26,7 +26,8 @@ met however fast its targets move. It is also as strong as it has to be against 
 levels below, which pull hard on targets with short levers. One that the frame cannot meet is not, and does
 not jump; the frame counts less against the terms over time then. From frames beside it to those that are more
 than τ away this changes by degrees, from the force alone to its multiple: the body leans into what is out of
-reach over more frames.
+reach over more frames. What the frame meets of such a level weighs as much more in its norm as holds it as
+firmly as a level that is met: else one hand that is out of reach would take the other with it.
 Where targets jump the force has no bound. There the terms over time are weakened until it is no more than the
 penalty weight of a single pose: frames beside a jump would otherwise miss their targets to be nearer to it.
 """
@@ -142,7 +143,9 @@ class Motion:
         self._energy, self._start = energy, values
         self._times, self._options = times, options
         # What is as good as met counts as met, however exactly it is asked for.
-        exact = MET * np.where(energy.system.angular, 1.0, energy.system.reach)
+        system = energy.system
+        heavier = system.heaviest[system.level_of_task] / system.weights
+        exact = MET * np.where(system.angular, 1.0, system.reach) * heavier
         self._reached = np.maximum(tolerance, exact)
         self.values: FloatArray = values.copy()
         """(F, nv) [m, rad]."""
@@ -245,7 +248,8 @@ class Motion:
                 values[part] = found.values
             done += 1.0 / spacing
             known, deviation = wanted, values * weight - some.preferred
-            met = _with_all_above(some, self._met(some, some.at(values)))
+            met = _met(some, self._met_rows(some, some.at(values)))
+            met &= _under_met(some, met)
         return (_interpolated(known, deviation, times) + weak.preferred) / weight
 
     def _solve(self, window: Window, weak: Energy) -> Plan[None]:
@@ -254,15 +258,15 @@ class Motion:
         energy, weak = (_from(one, self.values, window) for one in (self._energy, weak))
         coupling = Coupling.of(self._times[part], self._options.smoothness)
         values = self.values[part]
-        met, alone = yield from self._alone(energy, values)
-        found, judged = yield from self._strengthened(energy, weak, values, coupling, met, alone)
+        rows, alone = yield from self._alone(energy, values)
+        found, judged = yield from self._strengthened(energy, weak, values, coupling, rows, alone)
         if self._far and (yield from self._is_lost(energy, found.values, window.fixed)):
             # Frames far apart do not see how fast a body turns, nor on which side of a limit it ends.
             restarts = self._options.restarts
             start = yield from self._through_minima(judged, found.values, coupling, restarts=restarts)
             also, by_itself = yield from self._alone(energy, start)
             # What a frame can meet it can meet from anywhere.
-            other, _ = yield from self._strengthened(energy, weak, start, coupling, met | also, by_itself)
+            other, _ = yield from self._strengthened(energy, weak, start, coupling, rows | also, by_itself)
             least, total = (self._total(judged, one.values, coupling) for one in (found, other))
             if total < (1.0 - LOWER) * least:
                 found, alone = other, by_itself
@@ -279,25 +283,26 @@ class Motion:
         weak: Energy,
         values: FloatArray,
         coupling: Coupling,
-        met: BoolArray,
+        rows: BoolArray,
         alone: FloatArray,
     ) -> Plan[tuple[Minimum, Energy]]:
-        """The minimum with levels strengthened by what their targets' motion asks for.
+        """The minimum with what can be met strengthened by what the motion of its targets asks for.
 
         Args:
             energy: Of the F frames.
             weak: With the penalty weights of a motion.
             values: Where to start, (F, nv).
             coupling: Terms over time.
-            met: Which levels each frame can meet, (F, K).
+            rows: What each frame can meet, with all levels above, (F, m).
             alone: Poses in which it does, (F, nv).
 
         Returns:
             It, and the energy with these weights.
         """
+        met = _met(energy, rows)
         # Soft tasks keep their weight: they are meant to give way.
-        firm = met & energy.exact
-        coupling, asked = _asked(energy, values, firm, coupling.weighted(_weights(energy, met, coupling)))
+        firm, rows = met & energy.exact, rows & energy.exact[energy.penalty_of_row]
+        coupling, asked = _asked(energy, values, rows, coupling.weighted(_weights(energy, met, coupling)))
         # With a multiple of the force beside a frame that cannot meet its targets a limb would snap straight
         # there, or bend all at once.
         last, part = _moving(energy).last, LEVER ** _apart(met, coupling.span)
@@ -305,6 +310,12 @@ class Motion:
         full = energy.with_penalty_weights(np.where(firm, energy.penalty_weights, weights))
         weights = np.maximum(weights, np.where(firm, part / LEVER * _enough(full, alone, firm), 0.0))
         stronger = weak.with_penalty_weights(weights)
+        if not firm[:, energy.exact].all():
+            norms = np.maximum(np.sqrt(energy.at(alone).squares) / MET, 1.0)
+            apart, of_rows = _apart(rows, coupling.span), energy.penalty_of_row
+            wanted = weak.penalty_weights[:, of_rows] * (1.0 + LEVER**apart / last * asked[:, None])
+            squares = np.maximum(wanted * (norms / weights)[:, of_rows], 1.0)
+            stronger = stronger.emphasising(np.where(rows, np.sqrt(squares), 1.0))
         found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
         return found, stronger
 
@@ -340,35 +351,34 @@ class Motion:
         return float(tied.energies(energy.energies(state), state.deviation, energy.stiffness).sum())
 
     def _alone(self, energy: Energy, values: FloatArray) -> Plan[tuple[BoolArray, FloatArray]]:
-        """Which levels each frame (F, nv) meets alone with all levels above, (F, K), and its pose then.
+        """Which rows each frame (F, nv) meets alone with all levels above, (F, m), and its pose then.
 
         Soft tasks do not keep the levels below from being met.
         """
         state = energy.at(values)
-        met, alone = self._met(energy, state), state.values.copy()
-        frames = np.flatnonzero(~met.all(axis=1))
+        rows, alone = self._met_rows(energy, state), state.values.copy()
+        frames = np.flatnonzero(~rows.all(axis=1))
         # The nearest pose that meets them, not the one that is preferred.
         near, moved = energy.select(frames).preferring(alone[frames]), np.zeros((len(frames), alone.shape[1]))
         done, numbers = np.zeros(0, dtype=np.int64), frames.astype(np.float64)
         for spacing in SPACINGS if len(frames) else ():
             # Frames go about as far as those beside them.
-            rows = np.setdiff1d(_every(len(frames), spacing), done)
+            some_frames = np.setdiff1d(_every(len(frames), spacing), done)
             if len(done):
-                moved[rows] = _interpolated(numbers[done], moved[done], numbers[rows])
-            some = near.select(rows)
-            start = alone[frames[rows]] + moved[rows]
+                moved[some_frames] = _interpolated(numbers[done], moved[done], numbers[some_frames])
+            some = near.select(some_frames)
+            start = alone[frames[some_frames]] + moved[some_frames]
             found = yield from self._lowered(some, start, None, self._options.step_tolerance, WORTH)
-            met[frames[rows]] |= self._met(some, found.state)
-            moved[rows] = found.values - alone[frames[rows]]
-            done = np.union1d(done, rows)
+            rows[frames[some_frames]] |= self._met_rows(some, found.state)
+            moved[some_frames] = found.values - alone[frames[some_frames]]
+            done = np.union1d(done, some_frames)
         alone[frames] += moved
-        return _with_all_above(energy, met), alone
+        return rows & _under_met(energy, _met(energy, rows))[:, energy.penalty_of_row], alone
 
-    def _met(self, energy: Energy, state: State) -> BoolArray:
-        """Which penalties have no task that is missed in the frames of a state, (N, K)."""
+    def _met_rows(self, energy: Energy, state: State) -> BoolArray:
+        """Which rows are those of tasks that are met in the frames of a state, (N, m)."""
         system = energy.system
-        missed = system.errors(state.posed) > self._reached
-        return ~(missed[:, system.task_of_row] @ energy.members)
+        return (system.errors(state.posed) <= self._reached)[:, system.task_of_row]
 
     def _through_minima(
         self, energy: Energy, values: FloatArray, coupling: Coupling, *, restarts: int
@@ -540,9 +550,14 @@ def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
     return some.within(*(np.where(stays, values[part], bound) for bound in (-np.inf, np.inf)))
 
 
-def _with_all_above(energy: Energy, met: BoolArray) -> BoolArray:
-    """Which penalties are met together with the exact ones of all levels above, (N, K) each."""
-    return met & ~((~met & energy.exact) @ energy.above)
+def _met(energy: Energy, rows: BoolArray) -> BoolArray:
+    """Which penalties are met, of rows that are, (N, K) and (N, m)."""
+    return ~(~rows @ energy.members)
+
+
+def _under_met(energy: Energy, met: BoolArray) -> BoolArray:
+    """Which penalties have none but met ones above them, soft ones apart, (N, K) each."""
+    return ~((~met & energy.exact) @ energy.above)
 
 
 def _moving(energy: Energy) -> PenaltyWeights:
@@ -592,10 +607,9 @@ def _enough(energy: Energy, values: FloatArray, met: BoolArray) -> FloatArray:
 
 
 def _asked(
-    energy: Energy, values: FloatArray, met: BoolArray, coupling: Coupling
+    energy: Energy, values: FloatArray, rows: BoolArray, coupling: Coupling
 ) -> tuple[Coupling, FloatArray]:
-    """Terms over time under which targets may jump, if met (F, K), and T x from bodies (F, nv), (F,)."""
-    rows = met[:, energy.penalty_of_row]
+    """Terms over time under which targets may jump, if met (F, m), and T x from bodies (F, nv), (F,)."""
     both = rows[1:] & rows[:-1]
     here = energy.at(values).residual
     forth = np.where(both, (_residual(energy, values, 1) - here)[:-1], 0.0)
