@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bones that get another name: exchanged, copied, in Edit Mode, and entries made since."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import bpy
@@ -82,6 +83,62 @@ def test_a_copy_of_a_bone_that_is_removed_is_another_bone(armature: Any):
     in_edit_mode(lambda: armature.data.edit_bones.remove(armature.data.edit_bones["hand.L"]))
     assert followed(armature) == HANDS
     assert "hand.L" not in armature.pose.bones
+
+
+def select(armature: Any, names: Sequence[str]) -> None:
+    """Select bones in Pose Mode, and no others."""
+    bpy.ops.object.mode_set(mode='POSE')
+    for bone in armature.pose.bones:
+        (bone if bpy.app.version >= (5, 0) else bone.bone).select = bone.name in names
+    bpy.context.view_layer.update()
+
+
+@pytest.mark.parametrize("live", [False, True], ids=["Live off", "Live on"])
+@pytest.mark.parametrize("parts", [("hand.L", "hand.R"), ("hand.L",), ("hand.L", "head"), ()], ids=str)
+def test_a_pose_that_is_pasted_flipped_renames_nothing(parts: tuple[str, ...], live: bool, armature: Any):
+    """Blender pastes the custom properties of bones, too: to the other side."""
+    posing.own_limits(armature, "hand.L")
+    posing.switch_live(armature, live)
+    posing.solve_pose(armature)
+    select(armature, parts or armature.pose.bones.keys())
+    bpy.ops.pose.copy()
+    for _ in range(3):
+        bpy.ops.pose.paste(flipped=True)
+        bpy.context.view_layer.update()
+        assert followed(armature) == HANDS
+        assert [entry.name for entry in armature.poise.joints] == ["hand.L"]
+    armature.data.bones["hand.L"].name = "paw"
+    bpy.context.view_layer.update()
+    assert followed(armature) == ("paw", "hand.R")
+    in_edit_mode(bpy.ops.armature.flip_names)
+    assert followed(armature) == ("paw", "hand.L")
+
+
+def test_a_pose_of_another_armature_renames_nothing(armature: Any):
+    """Of one whose bones nothing is known of, and of one with another name for its hand."""
+    other: Any = builders.humanoid()
+    for name in ("hand.L", "paw"):
+        other.data.bones["hand.L"].name = name
+        bpy.context.view_layer.objects.active = other
+        select(other, other.pose.bones.keys())
+        bpy.ops.pose.copy()
+        bpy.ops.object.mode_set(mode='OBJECT')
+        bpy.context.view_layer.objects.active = armature
+        select(armature, armature.pose.bones.keys())
+        bpy.ops.pose.paste()
+        bpy.ops.object.mode_set(mode='OBJECT')
+        bpy.context.view_layer.update()
+        assert followed(armature) == HANDS
+    armature.data.bones["hand.R"].name = "paw"
+    bpy.context.view_layer.update()
+    assert followed(armature) == ("hand.L", "paw")
+
+
+def test_a_side_that_is_made_anew_from_the_other(armature: Any):
+    in_edit_mode(lambda: armature.data.edit_bones.remove(armature.data.edit_bones["hand.R"]))
+    in_edit_mode(bpy.ops.armature.symmetrize)
+    assert "hand.R" in armature.pose.bones
+    assert followed(armature) == HANDS
 
 
 def test_limits_are_followed_before_anything_is_solved():

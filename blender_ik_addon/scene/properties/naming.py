@@ -3,18 +3,23 @@
 
 Blender tells nobody that a bone was renamed. So each bone that is named anywhere carries the name by which it
 is known, `PoseBone.poise_name`; that goes along with the bone, through renaming, undo and files. A bone that
-carries another name than its own has got a new one.
+carries another name than its own has got a new one, if the armature has other names than were noted. If not,
+it was pasted: Paste Pose copies the custom properties of bones, and flipped it copies them to the other side.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from bpy.types import Object, PoseBone
 
 from ...core.errors import IKError
 from .declared import text
 from .settings import FURTHER_BONES, settings_of
+
+NAMES_DIGEST_SIZE: Final = 8
+"""[bytes]"""
 
 
 def follow_names(armature_object: Object) -> None:
@@ -54,6 +59,11 @@ def bone_names(bones: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def digest_of_names(names: Iterable[str]) -> bytes:
+    """Return 64 bits that differ where bones have other names, or another order."""
+    return blake2b("\0".join(names).encode(), digest_size=NAMES_DIGEST_SIZE).digest()
+
+
 def note_name(armature_object: Object, bone_name: str) -> None:
     """Note the name of a bone for which an entry is about to be made; what was known by it is not meant."""
     bones: Any = {} if armature_object.pose is None else armature_object.pose.bones
@@ -70,16 +80,25 @@ def _follow(of: Object, places: list[tuple[Any, str]]) -> None:
     bones: Any = () if of.pose is None else of.pose.bones
     used = {getattr(owner, key) for owner, key in places}
     known = {bone.name: bone.poise_name for bone in bones}
-    # Bones that were copied carry the names of those that they are copies of.
-    copies = [name for name, of_whom in known.items() if name != of_whom and known.get(of_whom) == of_whom]
+    names = digest_of_names(known).hex()
+    same_names = names == settings_of(of).names_digest
+    # Bones that were copied carry the names of those that they are copies of; so do poses that were pasted.
+    copies = [
+        name
+        for name, of_whom in known.items()
+        if name != of_whom and (same_names or known.get(of_whom) == of_whom)
+    ]
     renamed = _renamed(used, {name: "" if name in copies else of_whom for name, of_whom in known.items()})
     if renamed:
         for owner, key in places:
             if new := renamed.get(getattr(owner, key)):
                 setattr(owner, key, new)
     if of.is_editable:
+        if not same_names:
+            settings_of(of).names_digest = names
         for name in copies:
-            bones[name].poise_name = ""
+            if known[name]:
+                bones[name].poise_name = ""
         for name in {renamed.get(name, name) for name in used} & known.keys():
             if known[name] != name:
                 bones[name].poise_name = name

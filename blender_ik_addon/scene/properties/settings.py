@@ -729,6 +729,9 @@ class POISE_PG_armature(Declared, PropertyGroup):
         "While Live is on, posing a bone by hand takes targets of it, and of what hangs on it, along; pinned "
         "bones stay pinned"
     )
+    names_digest: str = text("Names Digest", options={'HIDDEN'})(
+        "Hash of the names of bones when they were followed last: where it is the same no bone was renamed"
+    )
     live_digests: Sequence[int] = wholes("Live Digests", size=12, options={'HIDDEN'})(
         "Hashes of what the pose was solved for: live mode solves again when one changes"
     )

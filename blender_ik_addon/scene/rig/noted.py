@@ -52,6 +52,7 @@ from ..effectors.feet import unrolled
 from ..effectors.stance import around, carriers
 from ..effectors.transforms import bring_place, note_place, place_target
 from ..kinds.kinds import Anchor, Effector
+from ..properties.naming import NAMES_DIGEST_SIZE, digest_of_names
 from ..properties.settings import (
     FURTHER_BONES,
     POISE_PG_effector,
@@ -76,9 +77,6 @@ _TYPES: Final = {'BOOLEAN': np.bool_, 'ENUM': np.int32, 'FLOAT': np.float32, 'IN
 
 ANCHOR_DIGITS: Final = 5
 """Digits [m, 1] in which an anchor is another one: less is rounding."""
-
-_HEADER: Final = 8
-"""Bytes of the digest of bone names before the pose."""
 
 _WIDTH: Final = 10
 """Numbers of a bone: location, quaternion, scale."""
@@ -136,9 +134,10 @@ class Origin:
         """Read it; None where there is none for these bones."""
         data = b64decode(settings_of(armature_object).live_origin)
         names = armature.skeleton.names
-        if data[:_HEADER] != _named(names) or len(data) != _HEADER + 4 * _WIDTH * len(names):
+        size = NAMES_DIGEST_SIZE + 4 * _WIDTH * len(names)
+        if data[:NAMES_DIGEST_SIZE] != digest_of_names(names) or len(data) != size:
             return None
-        transforms = np.frombuffer(data, dtype="<f4", offset=_HEADER).astype(np.float64)
+        transforms = np.frombuffer(data, dtype="<f4", offset=NAMES_DIGEST_SIZE).astype(np.float64)
         return cls(transforms.reshape(-1, _WIDTH))
 
     def pose(self, armature: Armature, present: Pose, moved: Collection[str] = ()) -> Pose:
@@ -180,12 +179,8 @@ def moved_since_live(armature_object: Object) -> frozenset[str] | None:
 
 def note_origin(armature_object: Object, armature: Armature, origin: Origin) -> None:
     """Write it into the file."""
-    data = _named(armature.skeleton.names) + origin.transforms.astype("<f4").tobytes()
+    data = digest_of_names(armature.skeleton.names) + origin.transforms.astype("<f4").tobytes()
     settings_of(armature_object).live_origin = b64encode(data).decode()
-
-
-def _named(names: Sequence[str]) -> bytes:
-    return blake2b("\0".join(names).encode(), digest_size=_HEADER).digest()
 
 
 # What a solve depends on
