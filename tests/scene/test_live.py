@@ -338,6 +338,63 @@ def test_a_bone_posed_by_hand_stays_until_the_target_moves(solves: Counts, armat
     assert len(solves) == 1 and miss(armature) < HALF_MILLIMETRE
 
 
+def select_all_bones(armature: Any) -> None:
+    """Select them, in Pose Mode."""
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode='POSE')
+    bpy.ops.pose.select_all(action='SELECT')
+
+
+def hands_of(figure: Any) -> Any:
+    """Where both hands and their targets are, (2, 2, 3) [m]."""
+    bones = evaluated(figure).pose.bones
+    hands = [(bones[entry.bone].head, entry.target.location) for entry in figure.poise.effectors]
+    return np.array([[*bone, *target] for bone, target in hands]).reshape(2, 2, 3)
+
+
+@pytest.mark.parametrize("flipped", [False, True], ids=["plain", "flipped"])
+def test_a_pose_that_is_pasted_stays_and_targets_come_along(flipped: bool, solves: Counts):
+    """Blender reads what was copied as a file, and flips zeros to -0.0."""
+    figure: Any = builders.humanoid()
+    left, right = (
+        figure.poise.effectors[posing.add_effector(figure, hand, kind='POSITION')].target
+        for hand in ("hand.L", "hand.R")
+    )
+    posing.switch_live(figure, True)
+    left.location = (0.4, -0.2, 1.7)
+    right.location = (-0.3, -0.4, 1.1)
+    update()
+    select_all_bones(figure)
+    bpy.ops.pose.copy()
+    copied, places = channels(figure), hands_of(figure)
+    left.location, right.location = (0.6, -0.1, 1.2), (-0.5, -0.1, 1.5)
+    update()
+    assert np.abs(hands_of(figure) - places).max() > 0.2
+    solves.clear()
+    bpy.ops.pose.paste(flipped=flipped)
+    update()
+    assert solves == []
+    if flipped:
+        places = places[::-1] * (-1.0, 1.0, 1.0)
+    else:
+        np.testing.assert_allclose(channels(figure), copied, atol=1e-6)
+    np.testing.assert_allclose(hands_of(figure), places, atol=HALF_MILLIMETRE)
+
+
+def test_a_pose_that_is_its_own_mirror_image_is_no_other_one_when_it_is_pasted_flipped():
+    """Zeros are -0.0 then, and a target that is out of reach does not come to the body for that."""
+    armature = builders.chain(4, 0.3)
+    armature.poise.move_root = False
+    posing.add_effector(armature, "bone.003", kind='POSITION')
+    move(armature, (0.0, 0.0, 3.0))
+    posing.switch_live(armature, True)
+    select_all_bones(armature)
+    bpy.ops.pose.copy()
+    bpy.ops.pose.paste(flipped=True)
+    update()
+    assert target(armature).location.z == 3.0
+
+
 def test_the_tick_goes_where_a_bone_is_posed_by_hand_and_comes_back_with_it(solves: Counts, armature: Any):
     armature.poise.fk_moves_targets = False
     entry, tip = armature.poise.effectors[0], armature.pose.bones["bone.003"]

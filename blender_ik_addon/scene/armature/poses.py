@@ -63,13 +63,13 @@ FLAT: Final = 1e-6
 
 
 def raw_channels(armature_object: Object) -> RawChannels:
-    """Read them."""
+    """Read them, equal numbers as the same bytes: a pose that is pasted flipped has zeros of -0.0."""
     bones: Any = () if armature_object.pose is None else armature_object.pose.bones
     channels = np.empty((len(bones), _COLUMNS), dtype=np.float32)
     for name, columns in PROPERTIES.items():
         buffer: Any = np.empty((len(bones), columns.stop - columns.start), dtype=np.float32)
         bones.foreach_get(name, buffer.reshape(-1))
-        channels[:, columns] = buffer
+        channels[:, columns] = buffer + 0.0
     return channels
 
 

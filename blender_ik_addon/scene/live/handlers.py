@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 GESTURES: Final = ("TRANSFORM_OT_", "POISE_OT_")
 """How tools begin that move things under the mouse and can be cancelled."""
+RELOADS: Final = "FORCE_INDIRECT"
+"""Option of an import by which a library that is there already is read again."""
 MOST_ROUNDS: Final = 16
 """How often bodies that follow each other, or driven bones, are updated again in one poll."""
 TOOL_PAUSE: Final = 0.1
@@ -113,11 +115,18 @@ def _after_load(*_: object) -> None:
 
 
 @persistent
-def _note_replay(*_: object) -> None:
-    """Note that keys may play again in the next update; nothing tells whose a library brings along.
+def _before_import(imported: Any, *_: object) -> None:
+    """Note what plays again where a library is reloaded or relocated.
 
-    Before what is imported: after it Blender 4.5 calls nothing where a library is reloaded.
+    Blender imports to append, to link and to paste as well, a pose too: then only what is new plays.
+    Before it, since after it Blender 4.5 calls nothing where a library is reloaded.
     """
+    if RELOADS in imported.options:
+        _note_replay()
+
+
+def _note_replay() -> None:
+    """Note that keys may play again in the next update; nothing tells whose a library brings along."""
     LIVE.replayed.update(body.session_uid for body in live_armatures(bpy.data.objects))
 
 
@@ -343,7 +352,7 @@ _add, _remove = handlers_factory(
     ("undo_post", _after_undo),
     ("redo_post", _after_undo),
     ("load_post", _after_load),
-    ("blend_import_pre", _note_replay),
+    ("blend_import_pre", _before_import),
 )
 
 
