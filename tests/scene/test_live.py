@@ -338,6 +338,38 @@ def test_a_bone_posed_by_hand_stays_until_the_target_moves(solves: Counts, armat
     assert len(solves) == 1 and miss(armature) < HALF_MILLIMETRE
 
 
+@pytest.mark.parametrize(
+    ("bone", "channel", "values"),
+    [
+        ("bone.000", "location", (0.0, 0.01, 0.0)),
+        ("bone.001", "scale", (1.02, 1.02, 1.02)),
+        ("bone.002", "scale", (1.0, 1.1, 1.0)),
+    ],
+)
+def test_a_bone_posed_by_hand_stays_though_what_is_not_solved_is_posed_with_it(
+    bone: str, channel: str, values: tuple[float, ...], solves: Counts, armature: Any
+):
+    middle = armature.pose.bones["bone.002"]
+    solves.clear()
+    middle.rotation_quaternion = (0.9, 0.0, 0.0, 0.43)
+    posed = middle.rotation_quaternion[:]
+    setattr(armature.pose.bones[bone], channel, values)
+    update()
+    update()
+    assert solves == [] and middle.rotation_quaternion[:] == posed
+    assert miss(armature) < HALF_MILLIMETRE
+
+
+def test_another_rotation_mode_is_no_posing_by_hand(armature: Any):
+    """Channels of all bones change with it, and nobody has moved a target that is out of reach."""
+    move(armature, (3.0, 0.0, 0.0))
+    before, missed = target(armature).location.copy(), miss(armature)
+    select_all_bones(armature)
+    bpy.ops.pose.rotation_mode_set(type='ZXY')
+    update()
+    assert target(armature).location == before and miss(armature) == pytest.approx(missed, abs=1e-4)
+
+
 def select_all_bones(armature: Any) -> None:
     """Select them, in Pose Mode."""
     bpy.context.view_layer.objects.active = armature

@@ -7,8 +7,8 @@ do follows from these notes alone, also after undo, redo and loading.
 
 A solve gives the same as `posing.solve_pose` would from the present pose, or from where a body that follows
 was going, but for influences below 1: these begin where others than live mode have left the bones. Targets,
-the object, the settings and what holds the bones make it start: a bone that is posed by hand stays until one
-of these changes. So does a new frame where the animation has moved the bones.
+the object, the settings and what holds the bones, such as a locked bone, make it start: a solved bone that is
+posed by hand stays until one of these changes. So does a new frame where the animation has moved the bones.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -51,6 +51,7 @@ from ..rig.noted import (
     digest,
     digest_of_aims,
     end_solve,
+    held_channels,
     held_from_now,
     note_carried,
     note_held,
@@ -228,7 +229,7 @@ class _Update:
         """The pose that was written in this update."""
         self.note = note = LiveState.of(armature_object)
         """As it was left."""
-        self.bones = note.bones
+        self.bones, self.held = note.bones, note.held
         self.sums = pose_sums(channels)
         """Of the pose as it is found, and then as it is left."""
         pose_note, fresh = PoseNote.of(armature_object), note.aims == NOTHING
@@ -276,13 +277,14 @@ class _Update:
             if body is None or look_closely or reposed or known != (effectors, settings):
                 body = _read(armature_object, body, settings, depsgraph)
                 astray = repr(body.rig.is_astray(armature_object, depsgraph))
-                self.bones = digest(*parts_of_bones(armature_object, body.rig, channels), astray)
+                self.bones = digest(*parts_of_bones(body.rig), astray)
+                self.held = digest(*held_channels(armature_object, body.rig, channels))
             if reposed or Origin.of(armature_object, body.rig.armature) is None:
                 present = read_pose(armature_object, body.rig.armature, depsgraph=depsgraph)
                 origin = renewed_origin(armature_object, body.rig.armature, present, moved)
                 note_origin(armature_object, body.rig.armature, origin)
                 note_posed(armature_object, by_live=True)
-            if reposed or self.bones != note.bones:
+            if reposed or not self._same_body:
                 body.fields.clear()  # another body by now
         self.body, self.rig = body, body.rig
         body.state, body.sums = state, body.sums or pose_note.sums
@@ -317,7 +319,9 @@ class _Update:
                 return Event.BACK if gesture else Event.CANCELLED
             return Event.DRAGGED if tool else Event.CHANGED
         if tool or noted == self.aims:
-            if self.driven_moved or self.bones != self.note.bones:
+            # Where a solve would take back what was posed by hand, that comes before what it would keep.
+            held_moved = self.held != self.note.held and not self._poses_solved_bones()
+            if self.driven_moved or self.bones != self.note.bones or held_moved:
                 if tool:
                     return Event.RIG_MOVED
                 return Event.ANSWERED if self._is_answered() else Event.CHANGED
@@ -327,10 +331,26 @@ class _Update:
             return Event.HELD
         return Event.STEP if self.trigger is Trigger.ENDING and not self.reposed else Event.ENDED
 
+    @property
+    def _same_body(self) -> bool:
+        """Whether bones are what they were, and stand in all channels that are not solved where they did."""
+        return (self.bones, self.held) == (self.note.bones, self.note.held)
+
+    @property
+    def _solved(self) -> list[int]:
+        """Joints that a solve moves."""
+        skeleton = self.rig.armature.skeleton
+        return [joint for name in self.rig.chains if skeleton.free[joint := skeleton.index(name)].any()]
+
+    def _poses_solved_bones(self) -> bool:
+        """Whether bones were posed by hand that a solve moves."""
+        names = self.rig.armature.skeleton.names
+        return not self.by_hand.isdisjoint(names[joint] for joint in self._solved)
+
     def _is_answered(self) -> bool:
         """Whether nothing but driven bones has moved, and these with the pose at which the body arrived."""
         tracked, driven = self.body.tracked, self.body.driven_bones
-        alone = not self.reposed and self.bones == self.note.bones
+        alone = not self.reposed and self._same_body
         arrived = tracked is not None and isinstance(tracked.solver, Follower) and tracked.solver.arrived
         return alone and arrived and driven is not None and not driven.at_rest
 
@@ -366,7 +386,7 @@ class _Update:
         if not self.quiet:
             aims = self.aims if body.state is State.AT_REST else on_the_way(self.aims)
             owes_none = note.aims == NOTHING or (self.matched and note.keyed == note.aims)
-            note = LiveState(aims, self.bones, aims if owes_none else note.keyed)
+            note = LiveState(aims, self.bones, self.held, aims if owes_none else note.keyed)
             note.store(self.armature_object)
         body.sums = self.sums
         if body.state is not State.RETURNING:
@@ -379,10 +399,7 @@ class _Update:
             if self.tool or body.state is not State.AT_REST:
                 return  # they wait
             skeleton = self.rig.armature.skeleton
-            if body.tracked is not None:
-                joints = body.tracked.joints
-            else:
-                joints = [j for name in self.rig.chains if skeleton.free[j := skeleton.index(name)].any()]
+            joints = self._solved if body.tracked is None else body.tracked.joints
             names = [skeleton.names[joint] for joint in joints]
             notes = auto_key(self.armature_object, self.rig.armature, names).notes
             if notes:  # said as long as it is so
@@ -532,7 +549,7 @@ class _Update:
         frames = driven.placed(frames, seen)
         if origin is not None:
             frames = rig.from_origin(frames, origin)
-        alone = self.rests and self.bones == self.note.bones and not self.replayed
+        alone = self.rests and self._same_body and not self.replayed
         return driven.placed(frames, driven.follow(seen) if alone else driven.begin(seen))
 
 

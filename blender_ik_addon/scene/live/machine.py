@@ -61,7 +61,7 @@ class Event(Enum):
     DRAGGED = "a tool or a number field has moved targets"
     BACK = "a tool has moved targets to where it began"
     HELD = "a tool is held still"
-    RIG_MOVED = "under a tool, driven bones have moved, or bones have other limits or locks"
+    RIG_MOVED = "under a tool, bones have moved that are driven or locked, or have other limits or locks"
     ANSWERED = "driven bones have moved with the pose in which the body has come to rest step by step"
     CANCELLED = "targets are where a tool or a number field began, which is over"
     CHANGED = (

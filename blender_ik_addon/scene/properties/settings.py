@@ -514,7 +514,7 @@ class POISE_PG_effector(Declared, PropertyGroup):
 
 def _live_switched(settings: "POISE_PG_armature", context: Any) -> None:
     """Mark that the body is to be solved at the next update."""
-    settings.live_digests = (0,) * 12
+    settings.live_digests = (0,) * 16
     settings.live_problem = ""
     owner: Any = settings.id_data
     owner.update_tag()
@@ -732,7 +732,7 @@ class POISE_PG_armature(Declared, PropertyGroup):
     names_digest: str = text("Names Digest", options={'HIDDEN'})(
         "Hash of the names of bones when they were followed last: where it is the same no bone was renamed"
     )
-    live_digests: Sequence[int] = wholes("Live Digests", size=12, options={'HIDDEN'})(
+    live_digests: Sequence[int] = wholes("Live Digests", size=16, options={'HIDDEN'})(
         "Hashes of what the pose was solved for: live mode solves again when one changes"
     )
     live_origin: str = text("Live Origin", options={'HIDDEN'})(

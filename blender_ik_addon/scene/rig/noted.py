@@ -103,7 +103,9 @@ class LiveState(NamedTuple):
     aims: Digest
     """Of targets, object and settings."""
     bones: Digest
-    """Of the bones' rest, locks and limits, and of their channels that are not solved."""
+    """Of the bones' rest, locks and limits."""
+    held: Digest
+    """Of their channels that are not solved."""
     keyed: Digest
     """The `aims` for which no key is owed."""
 
@@ -270,8 +272,8 @@ def _nameless(armature_object: Object, effectors: Iterable[Effector]) -> list[Ef
     return found
 
 
-def parts_of_bones(armature_object: Object, rig: "Rig", channels: RawChannels) -> Iterator[bytes | str]:
-    """What bones are and what of their pose is not solved; of those that have a part in the solve.
+def parts_of_bones(rig: "Rig") -> Iterator[bytes | str]:
+    """What bones are.
 
     Orders of rotation are not in it: those of bones in quaternion mode follow the pose.
     """
@@ -282,6 +284,11 @@ def parts_of_bones(armature_object: Object, rig: "Rig", channels: RawChannels) -
         for field in fields(owner):
             if isinstance(value := getattr(owner, field.name), np.ndarray) and field.name != "orders":
                 yield value.tobytes()
+
+
+def held_channels(armature_object: Object, rig: "Rig", channels: RawChannels) -> Iterator[bytes]:
+    """What is not solved of the pose, of bones that have a part in the solve."""
+    armature, skeleton = rig.armature, rig.armature.skeleton
     pose: Any = armature_object.pose
     rows = {bone.name: row for row, bone in enumerate(pose.bones)}
     everywhere = rig.body is not None  # then all bones have weight
