@@ -433,13 +433,16 @@ def check_keyable(obj: bpy.types.Object, *, own_action: bool = True) -> None:
             if action.library
             else Message("not editable")
         )
-        raise IKError(
+        text = Message(
             "action {action!r} of {obj!r} is {origin}: make it local (Object > Relations > Make Local), "
-            "or unlink it so that a new action is made",
-            action=action.name,
-            obj=obj.name,
-            origin=origin,
+            "or unlink it so that a new action is made"
         )
+        if obj.type == 'ARMATURE':
+            text = Message(
+                "action {action!r} of {obj!r} is {origin}: bake to a New Action or an NLA Strip (Bake To), "
+                "make it local (Object > Relations > Make Local), or unlink it so that a new action is made"
+            )
+        raise IKError(text.filled(action=action.name, obj=obj.name, origin=origin))
 
 
 def insert_keys(obj: bpy.types.Object, channel: Channel, values: Mapping[float, float], group: str) -> None:

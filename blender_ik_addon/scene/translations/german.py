@@ -871,6 +871,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "above 0": "über 0",
     "above the hips: moves the whole figure": "über der Hüfte: bewegt die ganze Figur",
     "action {action!r} of strip {name!r} is linked: make it local, or give another name": "Aktion {action!r} des Streifens {name!r} ist verknüpft: sie lokal machen, oder einen anderen Namen angeben",
+    "action {action!r} of {obj!r} is {origin}: bake to a New Action or an NLA Strip (Bake To), make it local (Object > Relations > Make Local), or unlink it so that a new action is made": "Aktion {action!r} von {obj!r} ist {origin}: in eine neue Aktion oder einen NLA-Streifen backen (Backen in), sie lokal machen (Objekt > Beziehungen > Lokal machen), oder die Verknüpfung lösen, damit eine neue Aktion angelegt wird",
     "action {action!r} of {obj!r} is {origin}: make it local (Object > Relations > Make Local), or unlink it so that a new action is made": "Aktion {action!r} von {obj!r} ist {origin}: sie lokal machen (Objekt > Beziehungen > Lokal machen), oder die Verknüpfung lösen, damit eine neue Aktion angelegt wird",
     "all {count} targets are reached": "alle {count} Ziele sind erreicht",
     "all {count} targets reached": "alle {count} Ziele erreicht",
