@@ -917,6 +917,10 @@ def test_pops_are_told_beside_what_is_recorded() -> None:
         for targets, preferred in ((far, leaping), (far, channels), (far, None))
     ]
     assert told[0] == () and 15 in told[1] and 15 in told[2]
+    solved = np.ones(len(skeleton), dtype=np.bool_)  # not recorded: its leap is one of an earlier solve
+    options = SolverOptions(smoothness=0.0)
+    again = SequenceJob(Problem(skeleton, follow(far), leaping), start, options, solved=solved)
+    assert list(again.run()) and 15 in again.solution().branches
 
 
 def test_recorded_channels_that_do_not_fit_are_refused() -> None:

@@ -199,6 +199,21 @@ def test_a_strip_baked_again_with_fewer_channels_plays_the_others_as_they_were_s
     assert before.keys() == after.keys() and before != after
 
 
+@pytest.mark.parametrize("blend", BLENDS)
+def test_a_strip_baked_again_starts_from_the_motion_below_it_where_influences_are_keyed(arm: Any, blend: str):
+    """What animates them is in a strip since the first bake: in frame 1 no bone seemed to be solved."""
+    for frame, influence in ((1, 0.0), (4, 0.5), (12, 1.0)):
+        arm.poise.effectors[0].influence = influence
+        arm.poise.effectors[0].keyframe_insert("influence", frame=frame)
+    motions = []
+    for _ in range(3):
+        bpy.context.scene.frame_set(1)
+        report = posing.bake(arm, SHOT, to='STRIP', name="Fix", blend=blend)
+        assert not any("earlier bake" in note for note in report.notes)
+        motions.append(played(arm, SHOT))
+    np.testing.assert_allclose(motions[1:], [motions[0]] * 2, atol=1e-3)
+
+
 @pytest.mark.parametrize("above", ["an action", "a strip", "a strip that begins later"])
 @pytest.mark.parametrize("blend", BLENDS)
 def test_a_strip_that_is_baked_again_goes_above_what_came_later(arm: Any, blend: str, above: str):

@@ -11,6 +11,7 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
+from mathutils import Vector
 
 from blender_ik_addon import cli
 from blender_ik_addon.cli.exit_codes import Exit
@@ -312,6 +313,32 @@ def test_a_flip_where_effectors_begin_and_end_to_take_part_is_told(arm: Any):
     for _again in range(2):
         report = posing.bake(arm, 'SCENE')
         assert {8, 14} <= set(report.branches) and "flips at frame 8" in report.summary()
+
+
+def test_a_bake_that_goes_part_of_the_way_from_its_own_keys_says_so_and_hides_no_flips():
+    """The keys of the first bake flip, too, and excused those of the second: 10° were said of 19°."""
+    builders.basic_human_metarig()
+    human: Any = bpy.context.view_layer.objects.active
+    posing.setup_character(human)
+    hand, place = human.poise.effectors["hand.R"], human.poise.effectors["hand.R"].target.location.copy()
+    for frame, away in ((1, (0.0, 0.0, 0.0)), (25, (0.3, -0.6, 0.2)), (50, (0.0, 0.0, 0.0))):
+        hand.target.location = place + Vector(away)
+        hand.target.keyframe_insert("location", frame=frame)
+    for frame, influence in ((1, 0.0), (12, 0.0), (18, 1.0), (35, 1.0), (42, 0.0)):
+        hand.influence = influence
+        hand.keyframe_insert("influence", frame=frame)
+    largest = []
+    for again in (False, True, True):
+        report = posing.bake(human, range(1, 51))
+        notes = [note for note in report.notes if "keys of an earlier bake" in note]
+        assert len(notes) == again and all("('hand.R')" in note for note in notes)
+        largest.append(max(pop.turn for pop in report.pops))
+    assert largest == sorted(largest) and largest[-1] > 1.5 * largest[0]
+    human.animation_data.action = None
+    hand.influence = 1.0
+    for _again in range(2):
+        report = posing.bake(human, range(1, 51))
+        assert not any("keys of an earlier bake" in note for note in report.notes)
 
 
 def test_a_body_moves_on_evenly_where_an_influence_begins_and_ends():

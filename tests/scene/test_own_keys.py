@@ -37,6 +37,19 @@ def a_key(armature: Any) -> Any:
     return channelbag_of(armature).fcurves[0].keyframe_points[3]
 
 
+def test_a_motion_by_others_is_not_replaced_unasked_where_a_strip_animates_influences(arm: Any):
+    for frame, influence in ((1, 0.0), (6, 1.0)):
+        arm.poise.effectors[0].influence = influence
+        arm.poise.effectors[0].keyframe_insert("influence", frame=frame)
+    animation = arm.animation_data
+    animation.nla_tracks.new().strips.new("influence", 1, animation.action)
+    animation.action = None
+    record_motion(arm, 2, 4)
+    bpy.context.scene.frame_set(1)
+    with pytest.raises(IKError, match=r"2 keys of 'bone\.001'"):
+        posing.bake(arm, FRAMES)
+
+
 @pytest.mark.parametrize("way", ["script", "operator", "command line"])
 def test_a_motion_by_others_is_replaced_only_if_that_is_allowed(arm: Any, way: str):
     record_motion(arm, 2, 4, 9)

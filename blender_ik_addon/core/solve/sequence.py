@@ -216,6 +216,7 @@ class SequenceJob:
         cyclic: bool | None = None,
         near: Pose | None = None,
         held: BoolArray | None = None,
+        solved: BoolArray | None = None,
     ) -> None:
         """Prepare.
 
@@ -235,6 +236,8 @@ class SequenceJob:
                 channels prefer, and all that is fixed, is still that of `poses`. No other poses are searched
                 for.
             held: Joints that stay in some frames as `poses` has them, (F, n); by default none does.
+            solved: Joints whose preferred poses are those of an earlier solve, (n,); by default none's are. A
+                pop of that one is a pop still.
 
         Raises:
             IKError: As `solve_sequence`.
@@ -253,6 +256,7 @@ class SequenceJob:
             raise IKError("cyclic must be True, False or None, got {cyclic!r}", cyclic=cyclic)
         self._poses, self._options, self._motion, self._cyclic = poses, options, motion, cyclic
         self._skeleton = problem.skeleton
+        self._solved = np.zeros(len(self._skeleton), dtype=np.bool_) if solved is None else solved
         self._system = assemble(problem, poses, held)
         self._start = self._system.mechanism.values(poses)
         self._far = near is None
@@ -476,6 +480,9 @@ class SequenceJob:
         if system.recorded is not None and self._options.preferred_pose:
             values = np.where(np.isnan(system.preferred), self._start[:1], system.preferred)[:count]
             preferred = system.mechanism.with_values(self._poses[:count], values)
+            channels = preferred.channels.copy()
+            channels[:, self._solved] = channels[:1, self._solved]  # beside one pose all turns count
+            preferred = preferred.with_channels(channels)
         whole = self._own == slice(0, len(self._values)) and count == len(self._values)
         bound, cyclic = self._options.pop_angle, bool(self._cyclic) and whole
         times = self._times[:count]

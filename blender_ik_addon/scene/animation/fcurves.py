@@ -207,6 +207,21 @@ def animated_channels(obj: bpy.types.Object) -> set[Channel]:
     return set(own_curves(obj))
 
 
+def playing_strips(obj: bpy.types.Object, span: tuple[float, float] | None = None) -> list[str]:
+    """Return the names of the NLA strips of an object that play, in a span of frames if one is given."""
+    animation: Any = obj.animation_data
+    if animation is None or not animation.use_nla:
+        return []
+    first, last = (-math.inf, math.inf) if span is None else span
+    strips = [strip for track in animation.nla_tracks if not track.mute for strip in track.strips]
+    return [own.name for own in strips if not own.mute and own.frame_start <= last and first <= own.frame_end]
+
+
+def played_channels(obj: bpy.types.Object) -> set[Channel]:
+    """Return the channels that have an F-curve in the object's own action slot or in a strip that plays."""
+    return animated_channels(obj).union(*(own_curves(obj, strip) for strip in playing_strips(obj)))
+
+
 def is_moved(obj: Any, carrier: Any = None) -> bool:
     """Whether an object is moved by keys, its own or its parents' up to what carries it."""
     own = any(path in PLACED_BY for path, _ in animated_channels(obj))

@@ -27,6 +27,7 @@ from .fcurves import (
     is_locked,
     own_curves,
     player_of,
+    playing_strips,
     read_keys,
     within,
 )
@@ -137,6 +138,23 @@ def change_keys(
 def has_own_keys(action: bpy.types.Action) -> bool:
     """Whether Poise has written keys into an action."""
     return len(_noted(action)) > 0
+
+
+def channels_with_own_keys(obj: bpy.types.Object, span: tuple[float, float]) -> set[Channel]:
+    """Return the channels in which keys play that Poise has written, between a first and a last frame.
+
+    Of an NLA strip that plays in these frames all keys count.
+    """
+    found: set[Channel] = set()
+    for strip in ("", *playing_strips(obj, span)):
+        noted = _noted(_action_of(obj, strip))
+        curves = own_curves(obj, strip) if len(noted) else {}
+        for channel, curve in curves.items():
+            keys = read_keys(curve, *_SUMMED)
+            keys = keys if strip else _within(keys, span)
+            if not curve.mute and np.isin(_sums(channel, keys), noted).any():
+                found.add(channel)
+    return found
 
 
 def keys_that_place(obj: bpy.types.Object) -> tuple[FloatArray, Sums]:

@@ -26,6 +26,7 @@ from ..animation.fcurves import (
     key_frames,
     own_curves,
 )
+from ..animation.own_keys import channels_with_own_keys
 from ..armature.limits import REPORTED
 from ..armature.poses import channel_values, note_posed, rotation_values
 from ..armature.restoring import (
@@ -90,6 +91,12 @@ LIVE_SHOWS: Final = Message(
 REPLACED: Final = Message("among those replaced, not written by Poise: {replaced}")
 """Remark on keys that were somebody's work."""
 
+AGAIN: Final = Message(
+    "influences below 1 start from the keys of an earlier bake and go part of the way again ({effectors}): "
+    "undo that bake first (bakes to an NLA strip start from the motion below each time)"
+)
+"""Remark on a bake that starts from keys that Poise has written."""
+
 AT_ONCE: Final = 64
 """Frames that are turned into data, or measured, at once."""
 
@@ -147,6 +154,8 @@ class BakeJob(Job[BakeReport]):
         """Joints that may get keys."""
         self._constrained = np.zeros(0, dtype=np.int64)
         """Joints that constraints pose and that get keys in their place, (k,)."""
+        self._begun_solved = np.zeros(len(rig.armature.skeleton), dtype=np.bool_)
+        """Joints that start from keys that Poise has written, (n,)."""
         self.is_part = False
         """Whether all is put back when it is cancelled after its last step, too, until `complete`."""
         self._cleared: list[Constraint] = []
@@ -302,7 +311,7 @@ class BakeJob(Job[BakeReport]):
         while True:
             # How many passes there are is not known: each is half of what is left.
             part = (1.0 - done) * (0.5 if passes.repeats else 1.0)
-            self._solved = solved = _Solved(rig, passes, own, played, loop)
+            self._solved = solved = _Solved(rig, passes, own, played, loop, self._begun_solved)
             options = rig.solver_options(self._object(), passes.frames.largest_scale)
             for step in solved.solve(times, options):
                 yield done + part * step * (0.5 if plays else 1.0)
@@ -402,6 +411,10 @@ class BakeJob(Job[BakeReport]):
         self.replaced = self._to.replaced(self._object(), self._keyable, joints)
         if self.asks:
             raise IKError(self.replaced.refusal)
+        if frames.recorded is None:
+            again = channels_with_own_keys(self._object(), self._to.span)
+            rows = [joint for joint in joints if again.intersection(self._channels([joint]))]
+            self._begun_solved[rows] = True
         return frames
 
     def _read(self, numbers: Sequence[float]) -> Generator[float, None, FrameData]:
@@ -480,6 +493,7 @@ class BakeJob(Job[BakeReport]):
                 *clamped,
                 *rig.notes_on_shear(armature_object, bpy.context.view_layer.depsgraph),
                 *notes,
+                *self._notes_on_start(read),
                 *notes_on_branches(pops),
                 *notes_on_amounts(SMOOTHNESS, traded),
                 *notes_on_amounts(BETWEEN, within.largest(names, frames_between, *missed_between)),
@@ -499,6 +513,16 @@ class BakeJob(Job[BakeReport]):
             position_errors_between=frozen(missed_between[0]),
             rotation_errors_between=frozen(missed_between[1]),
         )
+
+    def _notes_on_start(self, read: FrameData) -> tuple[str, ...]:
+        """Say which effectors go part of the way from keys that Poise has written."""
+        parts = np.logical_or.reduce((read.influences > 0.0) & (read.influences < 1.0), axis=0)
+        names = [
+            effector.name
+            for effector, part in zip(self.effectors, parts.tolist(), strict=True)
+            if part and self._begun_solved[effector.chain(read.skeleton)].any()
+        ]
+        return (AGAIN.filled(effectors=listed(names)),) if names else ()
 
     def _needed(self, keyed: IntArray) -> IntArray:
         """The frame between each pair of keys in which effectors are furthest from where they were solved.
@@ -696,12 +720,21 @@ def _shown(
 class _Solved:
     """The frames that are solved so far."""
 
-    def __init__(self, rig: Rig, passes: Passes, own: slice, played: BoolArray, loop: Loop | None) -> None:
+    def __init__(
+        self,
+        rig: Rig,
+        passes: Passes,
+        own: slice,
+        played: BoolArray,
+        loop: Loop | None,
+        begun_solved: BoolArray,
+    ) -> None:
         """`own` are the frames that were asked for; others lie beside them, but for a loop.
 
-        In those that are `played` (F,) a motion is there already.
+        In those that are `played` (F,) a motion is there already. Joints that are `begun_solved` (n,) start
+        from an earlier solve.
         """
-        self._played = played
+        self._played, self._begun_solved = played, begun_solved
         self._rig, self._near = rig, passes.near
         self._frames, self._loop, self.own = passes.frames, loop, own
         if loop is not None:
@@ -735,6 +768,7 @@ class _Solved:
             played=self._played,
             near=self._near,
             held=plan.held,
+            solved=self._begun_solved,
             cyclic=None if self._loop is None else True,
         )
         yield from job.run()

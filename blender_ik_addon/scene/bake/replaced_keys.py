@@ -14,7 +14,7 @@ from bpy.types import FCurve, Object
 
 from ...core.arrays import BoolArray, FloatArray
 from ...core.messages import Message, counted, listed
-from ..animation.fcurves import Channel, action_curves, animated_channels, driven_channels, player_of
+from ..animation.fcurves import Channel, action_curves, driven_channels, played_channels, player_of
 from ..animation.own_keys import foreign_keys
 from ..armature.armature import Armature
 from ..kinds.frame_data import FrameData
@@ -115,7 +115,7 @@ def solved_joints(rig: Rig, frames: FrameData) -> set[int]:
 
 def may_be_solved(armature_object: Object, rig: Rig, now: FrameData) -> set[int]:
     """Return the joints that a bake may move, known from one frame: an animated influence may be above 0."""
-    changing = animated_channels(armature_object) | driven_channels(armature_object)
+    changing = played_channels(armature_object) | driven_channels(armature_object)
     if any(path.startswith(EFFECTORS_PATH) for path, _ in changing):
         now = replace(now, influences=np.ones_like(now.influences))
     return solved_joints(rig, now)

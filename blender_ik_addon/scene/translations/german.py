@@ -1034,6 +1034,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "human: {role}": "Mensch: {role}",
     "in frame {frame}: {why}": "in Bild {frame}: {why}",
     "influences below 1 begin at the keys of the bones: where these are solved already, Live goes part of the way again (to see keys as they are, switch Live off)": "Einflüsse unter 1 beginnen bei den Schlüsselbildern der Knochen: Wo diese schon gelöst sind, geht Live noch einmal einen Teil des Wegs (um Schlüsselbilder zu sehen, wie sie sind, Live ausschalten)",
+    "influences below 1 start from the keys of an earlier bake and go part of the way again ({effectors}): undo that bake first (bakes to an NLA strip start from the motion below each time)": "Einflüsse unter 1 beginnen bei den Schlüsselbildern eines früheren Backens und gehen noch einmal einen Teil des Wegs ({effectors}): jenes Backen zuerst rückgängig machen (in einen NLA-Streifen gebacken wird jedes Mal von der Bewegung darunter aus)",
     "is mirrored in the world (negative scale, its size is {found})": "ist in der Welt gespiegelt (negative Skalierung, seine Größe ist {found})",
     "is not finite": "ist nicht endlich",
     "is sheared in the world, with the scale {found}": "ist in der Welt geschert, mit der Skalierung {found}",
