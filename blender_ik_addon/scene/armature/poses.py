@@ -63,13 +63,13 @@ FLAT: Final = 1e-6
 
 
 def raw_channels(armature_object: Object) -> RawChannels:
-    """Read them, equal numbers as the same bytes: a pose that is pasted flipped has zeros of -0.0."""
+    """Read them."""
     bones: Any = () if armature_object.pose is None else armature_object.pose.bones
     channels = np.empty((len(bones), _COLUMNS), dtype=np.float32)
     for name, columns in PROPERTIES.items():
         buffer: Any = np.empty((len(bones), columns.stop - columns.start), dtype=np.float32)
         bones.foreach_get(name, buffer.reshape(-1))
-        channels[:, columns] = buffer + 0.0
+        channels[:, columns] = buffer
     return channels
 
 
@@ -450,7 +450,8 @@ def _rotations(
 
 def pose_sums(channels: RawChannels) -> bytes:
     """Check sums of the channels of all bones, 32 bits each."""
-    return np.array([crc32(row.tobytes()) for row in channels], dtype="<u4").tobytes()
+    alike = channels + 0.0  # a pose that is pasted flipped has zeros of -0.0
+    return np.array([crc32(row.tobytes()) for row in alike], dtype="<u4").tobytes()
 
 
 def named_bones(armature_object: Object, bones: npt.NDArray[np.bool_]) -> frozenset[str]:

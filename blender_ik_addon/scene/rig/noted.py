@@ -297,7 +297,7 @@ def held_channels(armature_object: Object, rig: "Rig", channels: RawChannels) ->
             continue
         joint = skeleton.index(name)
         attribute, width = rotation_channel(armature.rotation_modes[joint])
-        own, held = channels[rows[name]], ~armature.written[joint]
+        own, held = channels[rows[name]] + 0.0, ~armature.written[joint]
         yield own[PROPERTIES["location"]][held[:3]].tobytes()
         yield own[PROPERTIES[attribute]][held[-width:]].tobytes()
         yield own[PROPERTIES["scale"]].tobytes()
