@@ -908,3 +908,87 @@ def test_hips_that_are_moved_do_not_throw_the_chest_away_in_a_bake_without_a_sol
         pass
     [row] = [row for row, own in enumerate(job.effectors) if own.name == "chest"]
     np.testing.assert_allclose(job.targets[0, row, :3, 3], chest, atol=0.05)
+
+
+def select_alone(armature: Any) -> None:
+    for obj in bpy.context.view_layer.objects:
+        obj.select_set(obj == armature)
+
+
+def applied(armature: Any) -> None:
+    select_alone(armature)
+    bpy.ops.object.transform_apply(location=True, rotation=True, scale=True)
+    assert armature.matrix_basis == Matrix.Identity(4)
+
+
+def origin_set(armature: Any) -> None:
+    select_alone(armature)
+    bpy.context.scene.cursor.location += Vector((0.3, -2.0, 0.5))
+    bpy.ops.object.origin_set(type='ORIGIN_CURSOR')
+    assert (armature.location - bpy.context.scene.cursor.location).length < STILL
+
+
+def applied_and_saved(armature: Any, path: Path) -> Any:
+    applied(armature)
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    return bpy.data.objects["humanoid"]
+
+
+@pytest.mark.parametrize("change", [applied, origin_set])
+@pytest.mark.parametrize("way", [solved_as_it_is, live_as_it_is])
+@pytest.mark.parametrize("before", ["set up there", "moved there"])
+def test_a_body_stays_where_it_is_when_its_armature_is_applied(
+    change: Callable[[Any], None], way: Callable[[Any], None], before: str
+):
+    """Pins, and what carries the hips, were kept in the space of the armature: feet went 1 m off."""
+    armature = builders.humanoid() if before == "set up there" else character()
+    if before == "moved there":
+        posing.solve_pose(armature)
+    armature.location, armature.rotation_euler, armature.scale = (1.0, -2.0, 0.5), (0.1, 0.2, 1.3), (2.0,) * 3
+    bpy.context.view_layer.update()
+    if before == "set up there":
+        posing.setup_character(armature)
+    way(armature)
+    known, bones = states(armature), ("foot.L", "foot.R", "hips", "neck", "hand.L")
+    places = np.array([place(armature, bone) for bone in bones])
+    for _ in range(2):
+        change(armature)
+        way(armature)
+        np.testing.assert_allclose([place(armature, bone) for bone in bones], places, atol=HALF_MILLIMETRE)
+        assert states(armature) == known and {"PIN", "FOLLOW"} < set(known.values())
+    effector(armature, "hand.L").target.location.z += 0.1
+    way(armature)
+    effector(armature, "hand.L").target.location.z -= 0.1
+    way(armature)
+    np.testing.assert_allclose([place(armature, bone) for bone in bones], places, atol=HALF_MILLIMETRE)
+
+
+def test_a_body_stays_where_it_is_when_its_armature_is_applied_and_the_file_is_loaded(
+    armature: Any, tmp_path: Path
+):
+    armature.location = (1.0, 0.0, 0.0)
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+    foot, hips, known = place(armature, "foot.L"), place(armature, "hips"), states(armature)
+    armature = applied_and_saved(armature, tmp_path / "applied.blend")
+    posing.solve_pose(armature)
+    assert states(armature) == known
+    np.testing.assert_allclose(place(armature, "foot.L"), foot, atol=HALF_MILLIMETRE)
+    np.testing.assert_allclose(place(armature, "hips"), hips, atol=HALF_MILLIMETRE)
+
+
+@pytest.mark.parametrize("bone", ["foot.L", "hips"])
+def test_a_pinned_foot_stays_when_a_bone_is_edited_alone(armature: Any, bone: str):
+    posing.solve_pose(armature)
+    feet = [place(armature, name) for name in ("foot.L", "foot.R")]
+    bpy.ops.object.mode_set(mode='EDIT')
+    edited = armature.data.edit_bones[bone]
+    edited.head += Vector((0.02, 0.01, 0.02))
+    edited.tail += Vector((0.01, 0.0, 0.03))
+    bpy.ops.object.mode_set(mode='OBJECT')
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+    np.testing.assert_allclose(
+        [place(armature, name) for name in ("foot.L", "foot.R")], feet, atol=HALF_MILLIMETRE
+    )

@@ -53,11 +53,10 @@ from ..armature.limits import joint_entries, limits_of, store_limits, turned_lim
 from ..armature.poses import note_posed
 from ..armature.role_table import Symmetry
 from ..armature.rotation_modes import rotation_of, rotations_in, set_rotation
-from ..effectors.effectors import check_present, label_of, note_anchors, read_effectors, target_of
+from ..effectors.effectors import check_present, label_of, note_anchors, note_place, read_effectors, target_of
 from ..effectors.entries import add_effector, hold, note_carriers
 from ..effectors.transforms import (
     depth,
-    note_place,
     put,
     rides,
     world_from_basis,

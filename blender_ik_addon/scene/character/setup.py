@@ -30,7 +30,7 @@ from ..armature.limits import BoneLimits, RigLimits, joint_entries, own_limits, 
 from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
 from ..armature.switches import control_of, pole_of, switch_over
-from ..effectors.effectors import check_present, target_of
+from ..effectors.effectors import check_present, note_place, target_of
 from ..effectors.entries import (
     COLOURS,
     SUFFIX,
@@ -42,7 +42,7 @@ from ..effectors.entries import (
     note_carriers,
     remove_effector,
 )
-from ..effectors.transforms import attach, note_place
+from ..effectors.transforms import attach
 from ..kinds.kinds import AXES
 from ..live import following
 from ..properties.naming import follow_names

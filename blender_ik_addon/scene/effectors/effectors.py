@@ -33,6 +33,7 @@ from ..kinds.kinds import KINDS, Anchor, Effector, asked_of
 from ..properties.overrides import library_of
 from ..properties.settings import STATE_ITEMS, POISE_PG_effector, POISE_PG_target, settings_of
 from .feet import angles_of, foot_at_target, is_rolling, read_foot, with_feet_rolled
+from .rests import change_of_rest, note_rest, placed_now, rest_is_noted, taken_along
 from .stance import anchored, anchors_from, anchors_text, stance, sum_of_carriers
 
 COPIED: Final = ("bone", "kind", "priority", "weight", "chain_depth", "is_support", "stay")
@@ -158,7 +159,7 @@ def present_state(armature_object: Object, entry: POISE_PG_effector) -> str:
     if (is_led if follows else is_taken)(armature_object, entry) and (is_noted or follows):
         return 'REACH'
     # The own channels: they stay where the armature object takes the target along.
-    was, now = np.array(entry.placed).reshape(4, 4), np.array(target.matrix_basis)
+    was, now = placed_now(entry), np.array(target.matrix_basis)
     far = np.abs(now - was) > UNMOVED * (1.0 + np.abs(was))
     return 'REACH' if is_noted and far.any() and not (follows and _is_played(target, far)) else entry.state
 
@@ -227,7 +228,7 @@ def noted_anchor(entry: POISE_PG_effector) -> Anchor | None:
         return None
     bone = tuple(entry.pin_matrix)
     known = (own for own in anchors_from(entry.anchors) if not own.keyed and own.bone == bone)
-    return next(known, Anchor(bone))
+    return taken_along(next(known, Anchor(bone)), change_of_rest(entry))
 
 
 def keyed_anchors(entry: Following) -> tuple[Anchor, ...]:
@@ -238,9 +239,17 @@ def keyed_anchors(entry: Following) -> tuple[Anchor, ...]:
     return tuple(own for own in _anchors_of_keys(entry) if own is not None)
 
 
+def _anchors_noted(entry: Following) -> list[Anchor]:
+    """The anchors that are noted of an entry with what carries the bone, or with keys."""
+    if not isinstance(entry, POISE_PG_effector) or not entry.anchors:
+        return []
+    change = change_of_rest(entry)
+    return [taken_along(own, change) for own in anchors_from(entry.anchors)]
+
+
 def _anchors_of_keys(entry: Following) -> list[Anchor | None]:
     """The anchor of each key of the target of an entry; none where the entry has no anchors of keys."""
-    known = [own for own in anchors_from(getattr(entry, "anchors", "")) if own.keyed]
+    known = [own for own in _anchors_noted(entry) if own.keyed]
     target = target_of(entry) if known else None
     found: list[Anchor | None] = []
     for time, key in () if target is None else zip(*keys_that_place(target), strict=True):
@@ -260,15 +269,36 @@ def _present_anchors(entry: POISE_PG_effector, state: str) -> tuple[Anchor, ...]
 
 def note_anchors(entry: POISE_PG_effector, *anchors: Anchor) -> None:
     """Note where the bone of an entry is held, in place of what was noted: as it was left, and at keys."""
-    for own in (own for own in anchors if not own.keyed):
+    noted, place = noted_anchor(entry), placed_now(entry).ravel().tolist()
+    now = keyed_anchors(entry)  # a key that was moved keeps its anchor when another comes to its place
+    before = [own for own in _anchors_noted(entry) if own.key not in {own.key for own in now}]
+    for own in (own for own in (noted, *anchors) if own is not None and not own.keyed):
         if tuple(entry.pin_matrix) != own.bone:
             entry.pin_matrix = own.bone
-    now = keyed_anchors(entry)  # a key that was moved keeps its anchor when another comes to its place
-    before = [own for own in anchors_from(entry.anchors) if own.key not in {own.key for own in now}]
+    if not rest_is_noted(entry):
+        note_rest(entry)
+        if entry.target is not None and place[15] and place == _own_matrix(entry.target):
+            note_place(entry)
     found = {own.time if own.keyed else None: own for own in (*before, *now, *anchors)}
     text = anchors_text(own for own in found.values() if own.keyed or own.carriers is not None)
     if entry.anchors != text:
         entry.anchors = text
+
+
+def note_place(entry: Any) -> None:
+    """Note that the target of an entry is where Poise has placed it."""
+    if not rest_is_noted(entry):
+        note_anchors(entry)
+    placed = _own_matrix(entry.target)
+    inverse = np.array(entry.target.matrix_parent_inverse).ravel().tolist()
+    if placed != list(entry.placed):
+        entry.placed = placed
+    if inverse != list(entry.placed_inverse):
+        entry.placed_inverse = inverse
+
+
+def _own_matrix(target: Any) -> list[float]:
+    return np.array(target.matrix_basis).ravel().tolist()
 
 
 def label_of(entry: POISE_PG_effector) -> str:

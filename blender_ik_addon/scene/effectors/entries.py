@@ -40,6 +40,7 @@ from .effectors import (
     label_of,
     lacks_target,
     note_anchors,
+    note_place,
     read_effectors,
     target_label,
     target_of,
@@ -47,7 +48,7 @@ from .effectors import (
 )
 from .feet import is_rolling, sole_of, unrolled
 from .masses import body_of
-from .transforms import attach, goes_along, note_place, place_target, put, turn_target, world_matrix
+from .transforms import attach, goes_along, place_target, put, turn_target, world_matrix
 
 TARGET_SIZE: Final = 0.06
 """Display size of a new target, as a part of the armature's size [1]."""

@@ -41,6 +41,10 @@ _STORED: Final = np.dtype(
 """How an anchor is stored; a stance of zeros is none."""
 
 
+UPRIGHT_DIGITS: Final = 5
+"""Digits of a direction [1] in which axes are as far from it as others: less is rounding."""
+
+
 @lru_cache(maxsize=256)
 def anchors_from(text: str) -> tuple[Anchor, ...]:
     """Return the anchors that are stored as a text, those of keys in the order of time.
@@ -127,14 +131,14 @@ def stance(
     sine = up @ (turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1])
     cosine = np.trace(turn) - up @ turn @ up
     found, heights = np.eye(4), places @ up
-    found[:3, :3] = matrix_from_rotvec(np.arctan2(sine, cosine) * up) @ _upright(up)
+    found[:3, :3] = matrix_from_rotvec(np.arctan2(sine, cosine) * up) @ upright(up)
     found[:3, 3] = places.mean(axis=0) + (heights.min() - heights.mean()) * up
     return found
 
 
-def _upright(up: FloatArray) -> FloatArray:
+def upright(up: FloatArray) -> FloatArray:
     """A rotation whose Z axis is a direction, (3, 3)."""
-    across = np.cross(np.eye(3)[np.argmin(np.abs(up))], up)
+    across = np.cross(np.eye(3)[np.argmin(np.round(np.abs(up), UPRIGHT_DIGITS))], up)
     across /= np.linalg.norm(across)
     return np.column_stack([across, np.cross(up, across), up])
 

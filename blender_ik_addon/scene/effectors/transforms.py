@@ -30,8 +30,9 @@ from ..armature.rotation_modes import rotation_of, set_rotation
 from ..kinds.frame_data import NO_SCALE, orientations, orthogonal, points_of
 from ..kinds.kinds import KINDS, Effector, asked_of
 from ..properties.settings import armatures_in, settings_of
-from .effectors import UNMOVED, all_targets, has_own_place, target_of, targets_of
+from .effectors import UNMOVED, all_targets, has_own_place, note_place, target_of, targets_of
 from .feet import unrolled
+from .rests import placed_now
 
 
 def world_from_basis(target: Any) -> FloatArray:
@@ -272,7 +273,7 @@ def bring_place(armature_object: Object, effector: Effector, world_from_bone: Fl
 
 def stands_at_bone(entry: Any) -> bool:
     """Whether the orientation of the target of an entry counts alone, and nobody has moved it since Poise."""
-    kind, was = KINDS[entry.kind], np.array(entry.placed).reshape(4, 4)
+    kind, was = KINDS[entry.kind], placed_now(entry)
     if not kind.turns_only or not was[3, 3] or target_of(entry) is None:
         return False
     far = np.abs(np.array(entry.target.location) - was[:3, 3])
@@ -293,13 +294,6 @@ def _is_shared(entry: Any) -> bool:
 def turn_target(armature_object: Object, target: Object, world_from_bone: FloatArray) -> None:
     """Turn a target as a bone is turned (4, 4)."""
     _bring(armature_object, target, world_from_bone, (0.0, 0.0, 0.0), moves=False, turns=True)
-
-
-def note_place(entry: Any) -> None:
-    """Note that the target of an entry is where Poise has placed it."""
-    placed = np.array(entry.target.matrix_basis).ravel().tolist()
-    if placed != list(entry.placed):
-        entry.placed = placed
 
 
 def _bring(

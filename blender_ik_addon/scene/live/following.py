@@ -38,6 +38,7 @@ from ..armature.poses import (
 )
 from ..armature.restoring import ValuesSnapshot
 from ..effectors.effectors import has_own_place, read_effectors
+from ..effectors.rests import placed_now
 from ..effectors.transforms import place_target
 from ..kinds.frame_data import FrameData
 from ..kinds.kinds import KINDS
@@ -207,7 +208,7 @@ def _followers(armature_object: Object) -> Iterator[tuple[Object, tuple[float, .
     for entry in settings_of(armature_object).effectors:
         comes_along = entry.state == 'FOLLOW' or KINDS[entry.kind].turns_only
         if comes_along and entry.target is not None and entry.placed[15]:
-            yield entry.target, tuple(entry.placed)
+            yield entry.target, tuple(placed_now(entry).ravel().tolist())
 
 
 def _own_matrix(target: Object) -> tuple[float, ...]:

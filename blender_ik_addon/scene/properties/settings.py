@@ -489,6 +489,13 @@ class POISE_PG_effector(Declared, PropertyGroup):
         "Matrix of the target's own channels where Poise has placed it, row by row: one that is elsewhere "
         "was moved by somebody else; zeros before it was placed"
     )
+    placed_inverse: tuple[float, ...] = numbers("Placed Inverse", size=16, options={'HIDDEN'})(
+        "Parent inverse of the target then, row by row"
+    )
+    noted_rest: tuple[float, ...] = numbers("Noted Rest", size=32, options={'HIDDEN'})(
+        "Rest matrices of the bone and of another one, with their lengths, when it was noted where the bone "
+        "is held; zeros before"
+    )
     error_position: float = length("Position Error", default=NOT_MEASURED)(
         "Distance from the target after the last solve; -1 if not measured"
     )

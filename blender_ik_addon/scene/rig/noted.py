@@ -41,6 +41,7 @@ from ..effectors.effectors import (
     is_placed_by_channels,
     keyed_anchors,
     note_anchors,
+    note_place,
     noted_anchor,
     read_amounts,
     read_effectors,
@@ -50,7 +51,7 @@ from ..effectors.effectors import (
 )
 from ..effectors.feet import unrolled
 from ..effectors.stance import around, carriers
-from ..effectors.transforms import bring_place, note_place, place_target
+from ..effectors.transforms import bring_place, place_target
 from ..kinds.kinds import Anchor, Effector
 from ..properties.naming import NAMES_DIGEST_SIZE, digest_of_names
 from ..properties.settings import (
