@@ -315,11 +315,10 @@ class Drag:
             return self.report
         within = settings.tolerance_position, settings.tolerance_rotation
         report = drag_report(found, owners, self._scale, within, settling=self.rests, in_place=self._in_place)
-        if final and self._plan is not None and self._in_live and not self._take_along(armature_object):
-            effectors = [self._when_let_go().get(own, own) for own in self._effectors]
-            rows = [self._effectors.index(own) for own in (*self._pinned, *self._brought())]
-            self._let_go = self._plan.let_go(armature_object, self._matrices, effectors, rows)
-            self._tracked = None
+        if final and self._plan is not None and self._in_live:
+            # What follows has to have gone along first.
+            if not self._take_along(armature_object):
+                self._begin_to_let_go(armature_object, self._plan)
             report, final = replace(report, settling=True), False
         self.report = replace(report, final=final)
         return self.report
@@ -362,6 +361,14 @@ class Drag:
         self.rests = found.settled or self._updates >= MOST_UPDATES
         return found
 
+    def _begin_to_let_go(self, armature_object: Object, plan: DragPlan) -> None:
+        """Take what live mode will solve, with targets where bones are now."""
+        others = self._when_let_go()
+        effectors = [others.get(own, own) for own in self._effectors]
+        rows = [self._effectors.index(own) for own in (*self._pinned, *self._brought())]
+        self._let_go = plan.let_go(armature_object, self._matrices, effectors, rows)
+        self._tracked = None
+
     def _settle_let_go(self, let_go: LetGo) -> Followed:
         """One update on the way to what live mode will solve."""
         frames = replace(let_go.frames, pose=self._written[None])
@@ -370,7 +377,7 @@ class Drag:
 
     def settle(self) -> DragReport:
         """Go on until the pose is what a solve gives: it should depend on the place, not on the way there."""
-        while not self.report.final or self._take_along(self.object()):
+        while not self.report.final:
             self.rests = True
             self.again()
         return self.report
