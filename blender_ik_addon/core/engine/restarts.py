@@ -15,7 +15,9 @@ the rest at full ones: soft weights pass small minima, full ones meet targets fa
 which soft ones would rather miss. After a few iterations the lower half of each kind goes on, and after some
 more the lower half of that: successive halving [JamiesonTalwalkar2016]. The lowest of each kind is minimised
 at full weights if it is lower than what the pose found so far leads to in the same way, since most starts
-lead to one place.
+lead to one place. Channels that prefer where they are, as roots, are spread about where the pose found so far
+has them, and where a lower pose is found the search is repeated from there: so a pose that is solved again
+stays.
 """
 
 from __future__ import annotations
@@ -68,11 +70,13 @@ def searching(
     if not (far and energy.penalties):
         return (yield from _minimum(energy, values, options, options.max_iterations, callback))
     found = yield from _lowest_about(energy, values, options, callback)
-    if options.restarts and not found.cancelled:
-        missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
-        blocks = -(-len(missed) * (options.restarts + 2) // AT_ONCE)
-        for block in np.array_split(missed, blocks) if blocks else ():
+    missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
+    # Again from a pose that is lower: it would be found when this one is solved again.
+    while options.restarts and len(missed) and not found.cancelled:
+        before = found.energies
+        for block in np.array_split(missed, -(-len(missed) * (options.restarts + 2) // AT_ONCE)):
             found = yield from _restarted(energy, found, block, options, tolerance)
+        missed = missed[found.energies[missed] < before[missed]]
     unfinished = np.flatnonzero(~found.converged)
     return (yield from _finished(energy, found, unfinished, options, options.max_iterations, callback))
 
@@ -84,8 +88,10 @@ def _restarted(
     some, here, most = energy.select(block), found.values[block], options.max_iterations
     # Channels that move nothing that is missed stay as they are.
     helps = _moving_missed(some, found.state.select(some.system.mechanism, block), tolerance)
+    # Channels that prefer where they are, as roots, are spread about where they are now.
+    around = some.preferring(np.where(np.isnan(some.system.preferred), here, some.preferred / some.weight))
     starts = [
-        np.vstack([at, at, np.where(moves, random_starts(some.select(one), options.restarts), at)])
+        np.vstack([at, at, np.where(moves, random_starts(around.select(one), options.restarts), at)])
         for one, at, moves in zip(np.arange(len(block))[:, None], here, helps, strict=True)
     ]
     # Every other start descends at soft weights; the first of either is where the body is.
@@ -249,7 +255,7 @@ def _moving_missed(energy: Energy, state: State, tolerance: FloatArray) -> BoolA
 
 
 def random_starts(energy: Energy, count: int) -> FloatArray:
-    """Values spread evenly inside the limits, (count, nv) [m, rad]; for an energy of one frame."""
+    """Values spread evenly inside the limits, the first preferred, (count, nv) [m, rad]; for one frame."""
     preferred = energy.preferred[0] / energy.weight
     angle, part = RANGE
     room = np.where(energy.system.rotates, angle, part * energy.system.problem.skeleton.reach)
@@ -258,4 +264,6 @@ def random_starts(energy: Energy, count: int) -> FloatArray:
     most: FloatArray = np.broadcast_to(energy.upper, shape)[0]
     lower = np.where(np.isfinite(least), least, np.minimum(preferred, most) - room)
     upper = np.where(np.isfinite(most), most, np.maximum(preferred, least) + room)
-    return lower + np.random.default_rng(SEED).random((count, len(lower))) * (upper - lower)
+    starts = lower + np.random.default_rng(SEED).random((count, len(lower))) * (upper - lower)
+    starts[:1] = energy.centred(energy.preferred / energy.weight)
+    return starts
