@@ -700,7 +700,7 @@ class Case:
 
 BYTES = 128
 """Of a case; few need so many."""
-NOTED = r".*\.poise_name$"
+NOTED = r".*\.(poise_name|names_digest)$"
 NOTED_LIVE = r".*\.poise\.(live\w*|pose_note)$"
 """What Poise notes for itself also where it refuses."""
 PLAYED = re.compile(r"\.(location|rotation_\w+|scale|influence)$")
