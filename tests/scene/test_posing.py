@@ -1265,7 +1265,9 @@ def test_bodies_far_from_their_targets_stay_when_they_are_solved_again():
         bpy.context.view_layer.update()
         for entry in (own for own in entries if own.name in ("hand.L", "hand.R", "head", "hips")):
             if entry.target:
-                entry.target.location = Vector(entry.target.location) + Vector(rng.uniform(-0.6, 0.6, 3))
+                entry.target.location = Vector(entry.target.location) + Vector(
+                    rng.uniform(-0.6, 0.6, 3).tolist()
+                )
                 entry.target.rotation_euler = rng.uniform(-1.5, 1.5, 3)
         entries["hips"].state = 'REACH'
         entries["hand.L"].kind = entries["hand.R"].kind = 'BOTH'
