@@ -115,8 +115,8 @@ class Coupling:
     @property
     def span(self) -> int:
         """How many frames of the median step τ spans; 1 at least, all at most."""
-        widest = float(np.median(self.speeds)) if len(self.speeds) else 0.0
-        return max(1, min(len(self.shares), ceil(np.sqrt(widest))))
+        usual = float(np.median(self.speeds)) if len(self.speeds) else 0.0
+        return max(1, min(len(self.shares), ceil(np.sqrt(usual))))
 
     def loosened(self, forth: FloatArray, back: FloatArray, most: float) -> Coupling:
         """A copy with weaker terms where they would resist by more than a given force.

@@ -255,7 +255,7 @@ def _moving_missed(energy: Energy, state: State, tolerance: FloatArray) -> BoolA
 
 
 def random_starts(energy: Energy, count: int) -> FloatArray:
-    """Values spread evenly inside the limits, the first preferred, (count, nv) [m, rad]; for one frame."""
+    """The preferred pose, and others spread evenly inside the limits, (count, nv) [m, rad]; of one frame."""
     preferred = energy.preferred[0] / energy.weight
     angle, part = RANGE
     room = np.where(energy.system.rotates, angle, part * energy.system.problem.skeleton.reach)
