@@ -62,7 +62,7 @@ PACKAGES = {
     "core/problem": {"model", "tasks"},
     "core/engine": {"model", "problem"},
     "core/methods": {"model", "problem"},
-    "core/explain": {"model", "tasks", "problem", "methods"},
+    "core/explain": {"model", "tasks", "problem", "engine", "methods"},
     "core/solve": {"model", "tasks", "problem", "engine", "methods", "explain"},
     "core/character": {"model"},
     "core/io": {"model", "tasks", "problem", "explain", "solve"},

@@ -28,7 +28,7 @@ from blender_ik_addon.core import (
 from blender_ik_addon.core.amounts import angle_text
 from blender_ik_addon.core.explain import reasons as module
 from blender_ik_addon.core.explain.explanation import Limit
-from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso
+from tests.core.builders import Array, chain, planar, random_pose, random_rotations, tip, torso, tree
 
 each_method = pytest.mark.parametrize("method", ["PRIORITY", "DLS"])
 
@@ -307,6 +307,27 @@ def test_a_level_that_is_missed_holds_by_its_curvature():
     assert (why(solution, 1).reason, why(solution, 1).outranked_by) == (Reason.PRECEDENCE, ("far",))
 
 
+def test_a_lower_level_at_a_longer_lever_does_not_keep_a_level_from_its_balance():
+    skeleton = planar(1)
+    near = ReachPoint(joint="joint.0", target=[0.0, 5.0, 0.0], point=[0.0, 0.1, 0.0], name="near")
+    far = ReachPoint(joint="joint.0", target=[5.0, 0.0, 0.0], point=tip(), priority=1, name="far")
+    solution = solved(skeleton, near, far)
+    # A hundredth of the pull at ten times the lever.
+    assert solution.pose.channels[0, 5] == pytest.approx(-0.1, abs=0.01)
+    assert why(solution).reason is Reason.OUT_OF_REACH
+    assert why(solution, 1).reason is Reason.PRECEDENCE and why(solution, 1).outranked_by == ("near",)
+
+
+def test_who_misses_little_beside_one_that_misses_much_shares_the_level_with_it():
+    # The one takes the pull of the level, so that the other gives way to what is below.
+    skeleton = planar(2)
+    one = ReachPoint(joint="joint.0", target=[0.0, 50.0, 0.0], point=[0.0, 0.1, 0.0], name="one")
+    other = ReachPoint(joint="joint.1", target=[0.0, 2.0, 0.0], point=tip(), name="other")
+    below = ReachPoint(joint="joint.1", target=[50.0, 1.0, 0.0], point=tip(), priority=1, name="below")
+    solution = solved(skeleton, one, other, below)
+    assert why(solution, 1).reason is Reason.SHARED and why(solution, 1).shares_with == ("one",)
+
+
 def test_entries_below_rounding_on_which_lapack_gives_up_change_no_reason(monkeypatch: pytest.MonkeyPatch):
     tasks = (*conflict(priority=2), reach("joint.1", [-2, 1.5, 0], name="third", priority=3))
     before = [error.note for error in solved(planar(3), *tasks).errors]
@@ -427,6 +448,25 @@ def test_each_reason_goes_away_with_its_cause(method: str, seed: int, limit: flo
             assert error.why.outranked_by or error.why.shares_with
         known = {other.label for other in tasks} | {"its own position", "its own orientation"}
         assert known >= {*error.why.outranked_by, *error.why.shares_with}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_miss_of_a_pose_at_rest_is_told_as_not_converged(seed: int):
+    rng = np.random.default_rng(seed)
+    skeleton = tree(rng, 25, sliding=0.0, deep=True, lower=-1.2, upper=1.2)
+    posed = forward_kinematics(skeleton, random_pose(rng, skeleton, only_free=True))
+    tasks = [
+        ReachPoint(
+            joint=f"joint.{joint}",
+            target=posed.point(f"joint.{joint}") + rng.normal(size=3) * rng.choice([0.3, 3.0]),
+            priority=int(rng.integers(3)),
+        )
+        for joint in rng.choice(np.arange(8, 25), 6, replace=False)
+    ]
+    solution = solved(skeleton, *tasks, restarts=0)
+    again = solve(Problem(skeleton, tasks), solution.pose, restarts=0)
+    if np.abs(again.pose.channels - solution.pose.channels).max() < 1e-4:
+        assert Reason.NOT_CONVERGED not in [error.why.reason for error in solution.errors if error.why]
 
 
 @pytest.mark.parametrize("scale", [1e-3, 100.0])

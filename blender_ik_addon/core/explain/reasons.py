@@ -5,12 +5,17 @@ At a pose let r be the residual of a missed task as a part of its own size, J it
 with which it pulls at the free channels. A pose as near as it can be balances that force (Karush, Kuhn and
 Tucker):
 
-    f + (forces of the other tasks of its level) = Σ_k A_kᵀ μ_k + Σ_c s_c n_c,        s_c >= 0,
+    f + (forces of the other tasks of its level) + b = Σ_k A_kᵀ μ_k + Σ_c s_c n_c,        s_c >= 0,
 
 where the rows A span what the levels above hold, and n_c is the outward normal of a limit on which channel c
 stands. Were limit c to give way by δ, the task would come nearer by s_c δ, to first order. Multipliers come
 from the least squares problem |P (f − Σ s_c n_c)|, s >= 0, P the projection off the rows A, by active
 sets that begin with no limit [LawsonHanson1974]: of several that explain a miss it takes a small one.
+
+The forces are those of the energy, b that of the levels below and of the posture. It is weak, but a lower
+level at a longer lever pulls by some hundredths as much as a task that is alone in its level: by itself a
+task may have so much of b against it. One that misses less than others of its level has only a part of the
+level's pull, so that b may be more than all its force: it shares the level with those that miss more.
 
 The reason is the first of these that balances f:
 
@@ -46,6 +51,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
+from ..engine.energy import Energy
 from ..methods import bounded_least_squares_step, row_space
 from ..model.mechanism import ARMATURE, PosedMechanism
 from ..model.skeleton import CHANNELS
@@ -76,7 +82,7 @@ CURVED: Final = 1e-3
 
 
 def explain(
-    system: System, posed: PosedMechanism, reached: BoolArray, *, merged: bool = False
+    system: System, posed: PosedMechanism, reached: BoolArray, energy: Energy | None
 ) -> list[tuple[Explanation | None, ...]]:
     """Say why tasks were missed; where none was this costs nothing.
 
@@ -84,14 +90,14 @@ def explain(
         system: Tasks on F poses.
         posed: Its mechanism at the solution, `system.place(values)` with values (F, nv).
         reached: Which of `system.tasks` count as met, (F, T).
-        merged: Whether the method takes all levels as one.
+        energy: That of the poses, which the solution minimises; None for methods that take all levels as one.
 
     Returns:
         For each frame one for each of `system.tasks`, None for those that are reached.
     """
     reasons: list[list[Explanation | None]] = [[None] * len(system.tasks) for _ in reached]
     if not reached.all():
-        missed = _Missed(system, posed, reached, merged=merged)
+        missed = _Missed(system, posed, reached, energy)
         for frame in np.flatnonzero(~reached.all(axis=1)).tolist():
             for number, explanation in _Frame(missed, frame).explanations():
                 reasons[frame][number] = explanation
@@ -101,31 +107,52 @@ def explain(
 class _Missed:
     """Tasks on poses that miss some of them, in scaled units and without weights."""
 
-    def __init__(self, system: System, posed: PosedMechanism, reached: BoolArray, *, merged: bool) -> None:
+    def __init__(
+        self, system: System, posed: PosedMechanism, reached: BoolArray, energy: Energy | None
+    ) -> None:
         self.system, self.posed, self.reached = system, posed, reached
-        self.merged = merged and len(system.priorities) > 1
+        self.merged = energy is None and len(system.priorities) > 1
         """Whether all levels are one."""
         self.errors = system.errors(posed)
         """Of each task, (F, T) [m, rad]."""
         unit = system.row_units * system.weights[system.task_of_row]
-        self._residual = system.residual(posed) / unit
-        self._jacobian = system.jacobian(posed) * (system.units / unit[:, None])
+        self.residual = system.residual(posed) / unit
+        self.jacobian = system.jacobian(posed) * (system.units / unit[:, None])
         self.free: BoolArray = np.ones(posed.values.shape, dtype=np.bool_)
         """Which channels are not held, (F, nv)."""
         if system.held is not None:
             self.free = ~system.held
-            self._jacobian *= self.free[:, None, :]
+            self.jacobian *= self.free[:, None, :]
+        weights = system.weights[system.task_of_row]
+        self.tension: FloatArray = np.tile(weights**2, (len(reached), 1))
+        """Force of each row by its residual and its Jacobian, (F, m)."""
+        self.norms: FloatArray = np.ones(self.tension.shape)
+        """Norm of the penalty of each row, as the residual of the row has its scale, (F, m) [1]."""
+        self.posture: FloatArray = np.zeros(posed.values.shape)
+        """Force of the posture, (F, nv)."""
+        if energy is not None:
+            state, scale = energy.at(posed.values), energy.row_scale * unit
+            norms, forces = energy.norms(state.squares), energy.model(state).penalty_weights
+            self.norms = norms[:, energy.penalty_of_row] / scale
+            self.tension = (forces / norms)[:, energy.penalty_of_row] * scale**2
+            away = energy.stiffness * energy.unturned(state.deviation) * energy.weight * system.units
+            self.posture = -away * self.free
         # Levels below the last that misses something have no part in it.
         tasks = system.tasks
         last = max(tasks[number].priority for number in np.flatnonzero(~reached.all(axis=0)))
-        taking_part = [number for number, task in enumerate(tasks) if merged or task.priority <= last]
+        taking_part = [number for number, task in enumerate(tasks) if self.merged or task.priority <= last]
         self._rows = {number: np.flatnonzero(system.task_of_row == number) for number in taking_part}
         self._bends: dict[int, FloatArray] = {}
 
     def pulls(self, frame: int) -> list[_Pull]:
         """Those that may have a part in it in a frame."""
-        residual, jacobian = self._residual[frame], self._jacobian[frame]
-        return [_Pull(self, n, frame, residual[own], jacobian[own]) for n, own in self._rows.items()]
+        return [_Pull(self, number, frame, rows) for number, rows in self._rows.items()]
+
+    def below(self, frame: int, level: int) -> FloatArray:
+        """Force of the levels below one and of the posture in a frame, (nv,)."""
+        lower = (self.system.level_of_task[self.system.task_of_row] > level) & (not self.merged)
+        pulling = self.tension[frame] * self.residual[frame] * lower
+        return self.posture[frame] - pulling @ self.jacobian[frame]
 
     def bend(self, number: int, frame: int) -> FloatArray:
         """Σ_k r_k ∂²r_k/∂q∂q of a task, (nv, nv)."""
@@ -141,20 +168,25 @@ class _Missed:
 class _Pull:
     """Force of one task on the free channels in one frame."""
 
-    def __init__(
-        self, missed: _Missed, number: int, frame: int, residual: FloatArray, jacobian: FloatArray
-    ) -> None:
+    def __init__(self, missed: _Missed, number: int, frame: int, rows: IntArray) -> None:
+        residual, tension = missed.residual[frame, rows], missed.tension[frame, rows]
+        jacobian = missed.jacobian[frame, rows]
         self.number, self.task, self.jacobian = number, missed.system.tasks[number], jacobian
-        self._missed, self._frame, self._weight = missed, frame, self.task.weight**2
+        self._missed, self._frame, self._weight = missed, frame, float(tension[0])
+        self.penalty = int(missed.system.penalty_of_row[rows[0]])
+        """The one that it is in."""
         self.missing = float(np.linalg.norm(residual))
         """|r| [1]."""
-        self.size = float(np.linalg.norm(jacobian, 2)) if jacobian.size else 0.0
-        """Force of a full pull: |f| for the residual of length 1 that pulls most [1]."""
+        size = float(np.linalg.norm(jacobian, 2)) if jacobian.size else 0.0
+        self.size = size if size > RANK else 0.0
+        """Force of a full pull: |f| for the residual of length 1 that pulls most [1]; 0 if rounding."""
         self.strength = self._weight * self.missing * self.size
         """The most it can pull in its level [1]."""
         self.stiffness = self._weight * self.size**2
         """Change of its force by a change of the pose [1/rad]."""
-        self.force: FloatArray = -self._weight * (residual @ jacobian)  # (nv,)
+        self.force: FloatArray = -(tension * residual) @ jacobian  # (nv,)
+        self.part = self.missing / float(missed.norms[frame, rows[0]])
+        """Of the norm of its penalty [1]: its strength by that which it had if it were alone."""
 
     @property
     def bend(self) -> FloatArray:
@@ -198,30 +230,34 @@ class _Frame:
 
     def explanations(self) -> Iterator[tuple[int, Explanation]]:
         """Number and explanation of each task that was missed."""
-        for level in self._levels:
+        for number, level in enumerate(self._levels):
+            below = self._missed.below(self._index, number)
             for pull in level:
                 if pull.number in self._lacking:
-                    yield pull.number, self._explained(pull, level)
+                    # What is soft gives way to what is below.
+                    soft = pull.task.softness > 0.0
+                    yield pull.number, self._explained(pull, level, np.zeros_like(below) if soft else below)
             if level is not self._levels[-1]:
                 self._above += self._holding(level)
                 self._basis = row_space(np.concatenate([rows for _, rows in self._above]), RANK)
 
-    def _explained(self, pull: _Pull, level: list[_Pull]) -> Explanation:
-        """The first reason that balances the force of a task of a level."""
+    def _explained(self, pull: _Pull, level: list[_Pull], below: FloatArray) -> Explanation:
+        """The first reason that balances the force of a task of a level, with what is below that, (nv,)."""
         if pull.strength <= 0.0:
             return self._explanation(pull, Reason.OUT_OF_REACH)
-        force = pull.force / pull.strength
-        if np.linalg.norm(force) <= BALANCED:
+        force, helping = pull.force / pull.strength, below / pull.strength * pull.part
+        part = bounded_least_squares_step(-helping[:, None], force, np.zeros(1), np.ones(1))
+        if np.linalg.norm(force + part * helping) <= BALANCED:
             return self._at_saddle(pull, level)
-        pressure, rest = self._pressed(force, self._basis[:0])
+        pressure, rest = self._pressed(force, self._basis[:0], helping)
         if np.linalg.norm(rest) <= BALANCED:
             return self._explanation(pull, Reason.LIMITS, pressure)
         if self._above:
-            pressure, rest = self._pressed(force, self._basis)
+            pressure, rest = self._pressed(force, self._basis, helping)
             if np.linalg.norm(rest) <= BALANCED:
                 held = self._held_by(force - self._normals @ pressure, 1.0)
                 return self._explanation(pull, Reason.PRECEDENCE, pressure, held=held)
-        total = np.add.reduce([other.force for other in level])
+        total = np.add.reduce([other.force for other in level]) + below
         level_pressure, level_rest = self._pressed(total, self._basis)
         noise = CONVERGED * max(other.stiffness for other in level)
         if np.linalg.norm(level_rest) <= BALANCED * pull.strength + noise:
@@ -229,6 +265,9 @@ class _Frame:
             own = rest / float(rest @ rest) / pull.strength
             shares = [(-float(other.force @ own), other.task) for other in level if other is not pull]
             others = [task for share, task in sorted(shares, key=lambda pair: -pair[0]) if share >= SHARE]
+            if not others:  # what is below does, as those that miss more leave it little of their penalty
+                weaken = [other for other in level if other.penalty == pull.penalty and other.part >= SHARE]
+                others = [other.task for other in weaken if other is not pull]
             if others:
                 held = self._held_by(total - self._normals @ level_pressure, pull.strength, pull.force)
                 # Of the limits against which the level presses, those against which this task does.
@@ -305,14 +344,25 @@ class _Frame:
         least = SHARE * max(float(np.linalg.norm(force)), BALANCED * strength)
         return [task for size, task in sorted(parts, key=lambda part: -part[0]) if size >= least]
 
-    def _pressed(self, force: FloatArray, basis: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Multiplier of each limit (k,) under a force (nv,), and its rest (nv,), both off a basis (r, nv)."""
-        columns, wanted = (each - basis.T @ (basis @ each) for each in (self._normals, force))
+    def _pressed(
+        self, force: FloatArray, basis: FloatArray, helping: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Multiplier of each limit (k,) under a force (nv,), and its rest (nv,), both off a basis (r, nv).
+
+        Args:
+            force: What presses.
+            basis: What is held.
+            helping: A force (nv,) of which as much is added as leaves least of it.
+        """
+        columns = self._normals if helping is None else np.column_stack([self._normals, -helping])
+        columns, wanted = (each - basis.T @ (basis @ each) for each in (columns, force))
         # A limit whose normal is held already explains nothing more.
         columns = np.where(np.linalg.norm(columns, axis=0) > RANK, columns, 0.0)
-        least, most = np.zeros(columns.shape[1]), np.full(columns.shape[1], np.inf)
-        pressure = bounded_least_squares_step(columns, wanted, least, most)
-        return pressure, wanted - columns @ pressure
+        limits = self._normals.shape[1]
+        least, most = np.zeros(columns.shape[1]), np.ones(columns.shape[1])
+        most[:limits] = np.inf
+        multipliers = bounded_least_squares_step(columns, wanted, least, most)
+        return multipliers[:limits], wanted - columns @ multipliers
 
     def _beyond(self, number: int) -> float:
         """Distance of a target beyond the longest reach of its chain [m]; 0 where there is no bound."""

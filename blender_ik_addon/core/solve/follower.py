@@ -371,7 +371,7 @@ class Follower:
         reached = errors <= self._tolerance
         self._on_targets = bool(reached.all())
         # Reasons are found only for the pose in which the body rests: they take as long as several steps.
-        why = explain(system, posed, reached[None])[0] if final else [None] * len(errors)
+        why = explain(system, posed, reached[None], self._energy())[0] if final else [None] * len(errors)
         tasks = task_errors(system, errors, reached, why)
         rests = Status.REACHED if self._on_targets else Status.SETTLED
         status = Status.MAX_ITERATIONS if moving else rests

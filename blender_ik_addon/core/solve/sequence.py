@@ -428,8 +428,10 @@ class SequenceJob:
         limits = tolerances(system, options)
         reached = errors <= limits
         alone, smoothing = self._values[:count], np.zeros_like(errors)
+        prefers, posture = self._start, options.preferred_pose
         if self._alone is not None and not reached.all():
             alone = np.where(self._converged[:count, None], self._alone[:count], alone)
+            prefers, posture = alone, False  # near the motion
             nearer = system.errors(system.place(alone))
             # A joint without an orientation (scaled to nothing) misses by infinity, alone too.
             known = ~reached & np.isfinite(errors) & np.isfinite(nearer)
@@ -440,7 +442,8 @@ class SequenceJob:
             some = system.select(np.array([frame]))
             posed = some.place(alone[[frame]])
             met_alone = reached[[frame]] | (some.errors(posed) <= limits)
-            whys = explain(some, posed, met_alone, merged=options.differential)[0]
+            energy = None if options.differential else Energy(some, prefers[[frame]], posture=posture)
+            whys = explain(some, posed, met_alone, energy)[0]
             columns = (column[frame].tolist() for column in (errors, smoothing, reached))
             return tuple(
                 None if met else _explained(why, task, error, smoothed)

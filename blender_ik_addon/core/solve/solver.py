@@ -280,7 +280,8 @@ def _solved(
     if kept(system, start, options).all():
         state = energy.at(energy.preferred / energy.weight)
         values = system.recorded_or(state.values)
-        return _solution(system, pose, values, True, False, 0, [energy.by_level(state.squares)], options)
+        history = [energy.by_level(state.squares)]
+        return _solution(system, pose, values, True, False, 0, history, options, energy)
     searched = options if far else replace(options, restarts=0)
     tolerance, history = tolerances(system, options), list[FloatArray]()
 
@@ -293,7 +294,7 @@ def _solved(
     converged, iterations = bool(found.converged[0]), int(found.iterations[0])
     # Random starts may have wound angles another way.
     values = energy.unwound(found.values)
-    return _solution(system, pose, values, converged, found.cancelled, iterations, history, options)
+    return _solution(system, pose, values, converged, found.cancelled, iterations, history, options, energy)
 
 
 def _by_rule(
@@ -309,7 +310,7 @@ def _by_rule(
     cancelled = run.run(callback)
     history = [np.array([[error]]) for error in run.errors]
     return _solution(
-        system, pose, run.at.values[None], run.converged, cancelled, run.iterations, history, options
+        system, pose, run.at.values[None], run.converged, cancelled, run.iterations, history, options, None
     )
 
 
@@ -322,6 +323,7 @@ def _solution(
     iterations: int,
     history: Sequence[FloatArray],
     options: SolverOptions,
+    energy: Energy | None,
 ) -> Solution:
     """Solution at free channels (1, nv), with the reason of each miss."""
     posed = system.place(values)
@@ -329,7 +331,7 @@ def _solution(
     reached = errors <= tolerances(system, options)
     explanations: Sequence[Explanation | None] = [None] * len(errors)
     if not reached.all():
-        explanations = explain(system, posed, reached[None], merged=options.differential)[0]
+        explanations = explain(system, posed, reached[None], energy)[0]
     tasks = task_errors(system, errors, reached, explanations)
     status = ended(bool(reached.all()), not missed_targets(tasks), converged)
     if cancelled:
