@@ -286,6 +286,7 @@ def store_limits(
         note_name(armature_object, bone_name)
         entry = entries.add()
         entry.name = bone_name
+        entry.noted_rest = rest_of(armature_object, bone_name)
     used = limits.limited
     entry.use_limit = used.tolist()
     for name, turn in (("lower", -1.0), ("upper", 1.0)):
@@ -299,6 +300,19 @@ def store_limits(
     entry.is_held, entry.may_move = limits.is_held, limits.may_move
     entry.source = entry.source if source is None else translated(source)
     return entry
+
+
+def rest_of(armature_object: Object, bone_name: str) -> tuple[float, ...]:
+    """Return the rest matrices of a bone and its parent, row by row, the last number of each is the length.
+
+    Zeros, (32,), where angles count from no parent, or there is no such bone.
+    """
+    data: Any = armature_object.data
+    bone = data.bones.get(bone_name)
+    if bone is None or bone.parent is None or not bone.use_inherit_rotation:
+        return (0.0,) * 32
+    rows = [(*sum(map(tuple, each.matrix_local), ())[:15], each.length) for each in (bone, bone.parent)]
+    return rows[0] + rows[1]
 
 
 def own_limits(armature_object: Object, bone_name: str) -> POISE_PG_joint:

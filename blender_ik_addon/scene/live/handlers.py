@@ -22,7 +22,8 @@ from bpy.app.handlers import persistent
 from bpy.types import ID, Depsgraph, Object, Scene, ViewLayer
 
 from ...core import IKError
-from ...core.messages import Message
+from ...core.messages import Message, sentences
+from ..armature.rest_changes import follow_rests
 from ..properties.app_handlers import handlers_factory
 from ..properties.naming import follow_names
 from ..properties.settings import armatures_in, settings_of
@@ -201,7 +202,7 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
     scene: Any = depsgraph.scene
     view_layer: Any = depsgraph.view_layer
     if depsgraph.id_type_updated('ARMATURE'):
-        _follow_names(view_layer, is_new_frame=trigger is Trigger.FRAME)
+        _follow_bones(view_layer, is_new_frame=trigger is Trigger.FRAME)
     lives = list(live_armatures(view_layer.objects))
     scene_changed = depsgraph.id_type_updated('SCENE') or depsgraph.id_type_updated('COLLECTION')
     changed = _changed_blocks(depsgraph) if lives else set[int]()
@@ -225,8 +226,8 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
         _poll_soon()
 
 
-def _follow_names(view_layer: ViewLayer, *, is_new_frame: bool) -> None:
-    """Follow bones that may have been renamed, also those that are targets.
+def _follow_bones(view_layer: ViewLayer, *, is_new_frame: bool) -> None:
+    """Follow bones that may have been renamed, also those that are targets, and rest poses that have changed.
 
     With each new frame Blender tells of armatures that have drivers: then names are looked through only where
     a bone has another one than the last time.
@@ -240,6 +241,9 @@ def _follow_names(view_layer: ViewLayer, *, is_new_frame: bool) -> None:
     for found in armatures_in(view_layer.objects):
         if found.session_uid not in LIVE.paused:  # a bake plays back, and renames nothing
             follow_names(found)
+            if notes := follow_rests(found):
+                settings_of(found).last_message = translated(sentences(*notes))
+                redraw_viewports()
     if names.keys().isdisjoint(LIVE.paused):
         LIVE.names = names
 

@@ -188,6 +188,10 @@ class POISE_PG_joint(Declared, PropertyGroup):
     is_held: bool = flag("Held")("The bone is not solved and keeps its pose, such as a twist or helper bone")
     may_move: bool = flag("May Move")("The bone may change its location, such as hips below a root bone")
     source: str = text("Source")("Where the limits come from")
+    noted_rest: tuple[float, ...] = numbers("Noted Rest", size=32, options={'HIDDEN'})(
+        "Rest matrices of the bone and of its parent, with their lengths, from which the limits count; zeros "
+        "without a parent"
+    )
 
 
 class POISE_PG_mass(Declared, PropertyGroup):

@@ -20,6 +20,7 @@ from ...core.problem.options import USED_BY
 from ..armature.armature import Armature, check_armature, read_armature, world_from_armature
 from ..armature.limits import clamped
 from ..armature.poses import RawPose, evaluated_matrices, poses_of, recorded_channels, sheared_bones
+from ..armature.rest_changes import follow_rests
 from ..armature.rotation_modes import RotationLocks
 from ..armature.switches import Carried, carried_by, notes_on_switches, switch_hint
 from ..effectors.effectors import check_evaluated, read_amounts, read_effectors, world_from_targets
@@ -90,8 +91,10 @@ class Rig:
                 is missing are left out.
         """
         check_armature(armature_object)
+        notes: tuple[str, ...] = ()
         if not drawing:
             follow_names(armature_object)
+            notes = follow_rests(armature_object)
         settings = settings_of(armature_object)
         effectors = read_effectors(armature_object, drawing=drawing)
         armature = read_armature(armature_object, move_root=settings.move_root)
@@ -110,7 +113,7 @@ class Rig:
             armature,
             effectors,
             chains,
-            notes_on_bones(armature_object, armature, chains),
+            (*notes, *notes_on_bones(armature_object, armature, chains)),
             body_of(armature_object, armature.skeleton) if weighs else None,
             settings.method in USED_BY["redundancy"],
             carried_by(armature_object, [bone for effector in effectors for bone in effector.bones]),

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Limits of bones whose rest pose changes: *Apply Pose as Rest Pose*.
+
+Limits and preferred angles count from the rest pose. With each entry the rest matrices are noted from which
+it counts, of its bone and of the parent. Where a turn R of a bone has become its rest, what was turned by M
+is turned by R⁻¹ M now. So are the preferred angles. A box of Euler angles has in general no other one that is
+the same: it is shifted by the angles of R, so that the pose that was applied stays where it was inside. Where
+R is about the last axis of the order, as of elbows and knees, that is the same range; else about the same.
+
+Other changes leave the numbers as they are. A bone that Edit Mode has rolled is where it was, and so is its
+parent; one of another length, or elsewhere on its parent, is another bone. *Apply Rotation* turns all bones
+as one, and gives those without a parent another rest. A Limit Rotation constraint that has the limits of its
+bone too does not go along either.
+"""
+
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from bpy.types import Object
+
+from ...core.arrays import FloatArray
+from ...core.errors import IKError
+from ...core.messages import Message, listed
+from ...core.model.rotation import euler_within, matrix_from_euler, order_index, rotvec_from_matrix
+from ..properties.settings import POISE_PG_joint
+from ..translations import translated
+from .limits import joint_entries, keeps_inside, limits_of, rest_of, store_limits
+
+SAME: Final = 1e-3
+"""Part of the length of bones [1], and turn [rad], up to which rests are the same: less is rounding."""
+
+MOVED: Final = Message("moved with the rest pose")
+"""What the source of limits says besides."""
+
+
+def follow_rests(armature_object: Object) -> tuple[Message, ...]:
+    """Let limits and preferred angles go along with rest poses that have changed, and note these.
+
+    Returns:
+        What the user should know of that, one sentence each.
+    """
+    data: Any = armature_object.data
+    pose: Any = armature_object.pose
+    if pose is None or not armature_object.is_editable or data.is_editmode:
+        return ()
+    moved: list[str] = []
+    kept: list[str] = []
+    for name, entry in joint_entries(armature_object).items():
+        noted, now = tuple(entry.noted_rest), rest_of(armature_object, name)
+        if noted == now or not any(now) or name not in pose.bones:
+            continue
+        entry.noted_rest = now
+        turn = _applied(noted, now) if any(noted) else None
+        if turn is None:
+            continue
+        try:
+            names = moved if _turn(armature_object, entry, turn) else kept
+        except IKError:  # its limits are refused where they are needed
+            continue
+        names += [name] if any(entry.use_limit) else []
+    told = (
+        (moved, Message("limits moved with the rest pose: {bones}", bones=listed(moved))),
+        (
+            kept,
+            Message(
+                "limits that keep their numbers, because a Limit Rotation constraint has the same: {bones}",
+                bones=listed(kept),
+            ),
+        ),
+    )
+    return tuple(note for names, note in told if names)
+
+
+def _applied(noted: tuple[float, ...], now: tuple[float, ...]) -> FloatArray | None:
+    """The turn (3, 3) of a bone that has become its rest, by `rest_of`; None where it was another change."""
+    before, after = np.reshape(noted, (2, 4, 4)), np.reshape(now, (2, 4, 4))
+
+    def head_and_tail(rests: FloatArray) -> FloatArray:
+        heads = rests[:, :3, 3]
+        return np.stack([heads, heads + rests[:, 3, 3, None] * rests[:, :3, 1]])
+
+    def on_parent(rests: FloatArray) -> FloatArray:
+        return np.array([*(rests[0, :3, 3] - rests[1, :3, 3]) @ rests[1, :3, :3], *rests[:, 3, 3]])
+
+    def local(rests: FloatArray) -> FloatArray:
+        return rests[1, :3, :3].T @ rests[0, :3, :3]
+
+    size, size_now = (float(rests[:, 3, 3].sum()) for rests in (before, after))  # scaled poses too
+    turn, near = local(before).T @ local(after), SAME * size
+    is_other = np.abs(on_parent(after) * (size / size_now) - on_parent(before)).max() > near
+    stays = np.abs(head_and_tail(after) - head_and_tail(before)).max() <= near
+    return None if is_other or stays or np.linalg.norm(rotvec_from_matrix(turn)) <= SAME else turn
+
+
+def _turn(armature_object: Object, entry: POISE_PG_joint, turn: FloatArray) -> bool:
+    """Let an entry count from a rest that is turned by (3, 3); whether it does (IKError: as `limits_of`)."""
+    pose: Any = armature_object.pose
+    bone = pose.bones[entry.name]
+    if any(not each.mute and keeps_inside(bone, each, entry) for each in bone.constraints):
+        return False
+    own = limits_of(bone, entry)
+    order = order_index("XYZ") if own.order is None else own.order
+    shift = euler_within(turn, order, own.lower, own.upper, np.zeros(3))
+    lower, upper = own.lower - shift, own.upper - shift
+    wanted = turn.T @ matrix_from_euler(own.preferred, order)
+    preferred = np.clip(euler_within(wanted, order, lower, upper, own.preferred - shift), lower, upper)
+    told = translated(MOVED)
+    source = entry.source if told in entry.source else ", ".join(filter(None, (entry.source, told)))
+    limits = replace(own, lower=lower, upper=upper, preferred=preferred, order=order)
+    store_limits(armature_object, entry.name, limits, source)
+    return True
