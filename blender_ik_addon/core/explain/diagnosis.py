@@ -305,7 +305,7 @@ def _effector(task: Task, goal: Task, posed: PosedMechanism, real: BoolArray) ->
     mechanism = posed.mechanism
     skeleton, length = mechanism.skeleton, mechanism.skeleton.reach
     unit = np.where(mechanism.rotates, 1.0, length)
-    rows = goal.rows([replace(goal, weight=1.0)], mechanism)
+    rows = goal.rows([goal.altered(weight=1.0)], mechanism)
     jacobian = rows.jacobian(posed)[0] * unit / np.where(rows.angular, 1.0, length)[:, None]
     if not isinstance(goal, (ReachPoint, MatchOrientation, AimAt, OnPlane)):
         return _Effector(task, jacobian[rows.binding(posed)[0]][:, real])

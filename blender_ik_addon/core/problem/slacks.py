@@ -10,7 +10,7 @@ not part of a pose. Where a floor bears a force, the limit of c is active.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Self, TypeVar
 
 import numpy as np
@@ -77,13 +77,12 @@ def with_slacks(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Skeleton, tu
     def with_slack(task: Task) -> Task:
         if isinstance(task, OneOf):
             # Their own weights do not count.
-            others = (replace(other, weight=task.weight) for other in task.alternatives)
-            return replace(task, alternatives=tuple(with_slack(other) for other in others))
-        if task.slack_kind is None or task.weight == 0.0:
+            others = (other.altered(weight=task.weight) for other in task.alternatives)
+            return task.altered(alternatives=tuple(map(with_slack, others)))
+        if not task.one_sided or task.weight == 0.0:
             return task
         joints.append(task.joints(skeleton)[-1])
-        given = {field.name: getattr(task, field.name) for field in fields(task)}
-        return task.slack_kind(**given, slack=len(skeleton) + len(joints) - 1)
+        return task.altered(slack=len(skeleton) + len(joints) - 1)
 
     new = tuple(with_slack(task) for task in tasks)
     return (SlackSkeleton.of(skeleton, tuple(joints)), new) if joints else (skeleton, tuple(tasks))

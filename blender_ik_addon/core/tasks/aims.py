@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import factorial
 from typing import ClassVar, Final
@@ -22,7 +22,6 @@ from .base import (
     PlaceField,
     PointField,
     Rows,
-    Task,
     anchored,
     with_frames,
 )
@@ -63,11 +62,7 @@ class AimAt(JointTask):
     """Where the ray begins, in the joint's own axes, (3,) [m]."""
     angular: ClassVar[bool] = True
     noun: ClassVar[str] = "aim of {joint}"
-
-    @property
-    def slack_kind(self) -> Callable[..., Task] | None:
-        """Always `SlackAim`."""
-        return SlackAim
+    one_sided: ClassVar[bool] = True
 
 
 _COSINE: Final = Polynomial([1.0, -1.0])
@@ -75,16 +70,6 @@ _TURN: Final = Polynomial([factorial(n) ** 2 * 2.0**n / factorial(2 * n + 1) for
 _A: Final = _COSINE * _TURN.deriv() - _TURN
 _B: Final = _COSINE * _A.deriv() - 3.0 * _A
 """cos θ, θ/sin θ, and a and b of `AimRows` in powers of 1 − cos θ."""
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class SlackAim(AimAt):
-    """An aim as it is solved."""
-
-    _: KW_ONLY
-    slack: int
-    """Joint of the slack variable."""
-    joint_fields: ClassVar[tuple[str, ...]] = ("joint", "slack")
 
 
 class AimRows(Rows, of=AimAt):
@@ -117,8 +102,7 @@ class AimRows(Rows, of=AimAt):
         nothing = lengths(rays) <= COLLAPSED
         super().__init__(tasks, [3] * len(tasks), nothing)
         self._reach = mechanism.skeleton.reach
-        slacks = [(3 * e + 2, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackAim)]
-        self._give_slacks(slacks, mechanism)
+        self._give_slacks(tasks, 2, mechanism)
         self.yields[2::3] = True
         self._anchors, self._local = anchored(points, mechanism)
         self._frame = axes_along(np.where(nothing[..., None], ALONG_BONE, rays))

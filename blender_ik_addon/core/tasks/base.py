@@ -255,6 +255,10 @@ class Task(ABC):
     """Stacks tasks of this kind: the class that says `of` it."""
     varying: ClassVar[Mapping[str, int]] = {}
     """Fields that may differ by frame, the target first, and how many axes each has without that."""
+    one_sided: ClassVar[bool] = False
+    """Whether one of its rows is an inequality."""
+    slack: ClassVar[int | None] = None
+    """Joint of the slack variable of that, of a task as it is solved."""
 
     def __init_subclass__(cls) -> None:
         own = {name: field for name, field in vars(cls).items() if isinstance(field, ArrayField)}
@@ -305,11 +309,6 @@ class Task(ABC):
         return self.name or self.noun.format_map(vars(self)) or type(self).__name__
 
     @property
-    def slack_kind(self) -> Callable[..., Task] | None:
-        """The kind as which it is solved if one of its rows is an inequality, else None; it has a `slack`."""
-        return None
-
-    @property
     def parts(self) -> tuple[Task, ...]:
         """The tasks that are solved: itself, but of a task with a place and an orientation one for each."""
         return (self,)
@@ -319,8 +318,9 @@ class Task(ABC):
         self.joints(skeleton)
 
     def joints(self, skeleton: Skeleton) -> list[int]:
-        """Indices of the joints that must be placed to know the residual."""
-        return [skeleton.index(getattr(self, name)) for name in self.joint_fields]
+        """Indices of the joints that must be placed to know the residual, that of its slack last."""
+        joints = [skeleton.index(getattr(self, name)) for name in self.joint_fields]
+        return joints if self.slack is None else [*joints, self.slack]
 
     def _frame_counts(self) -> dict[str, int]:
         """Lengths of the frame axes that there are, by the names of the fields."""
@@ -354,11 +354,9 @@ class Task(ABC):
 
     def at_frame(self, frame: int) -> Self:
         """The task with the target of one frame, which has been checked with the others."""
-        some = self._copy()
-        for name in self._frame_counts():
-            array = filled(getattr(self, name))
-            vars(some)[name] = frozen(array[frame if len(array) > 1 else 0])
-        return some
+        arrays = {name: filled(getattr(self, name)) for name in self._frame_counts()}
+        own = {name: frozen(array[frame if len(array) > 1 else 0]) for name, array in arrays.items()}
+        return self.altered(**own)
 
     def only_in(self, frames: npt.ArrayLike) -> Self:
         """The same task without a target in all but some frames, (F,).
@@ -372,10 +370,9 @@ class Task(ABC):
             raise IKError(f"{self.label}: frames have shape {given.shape}, wanted ({count},)")
         if not (given if self.given is None else given & self.given).any():
             raise IKError(f"{self.label}: no target in any frame")
-        some, name = self._copy(), self.target_field
+        name = self.target_field
         mask = given.reshape(-1, *(1,) * self.varying[name])
-        vars(some)[name] = frozen(np.where(mask, self.aim, np.nan))
-        return some
+        return self.altered(**{name: frozen(np.where(mask, self.aim, np.nan))})
 
     def moved(self, target: npt.ArrayLike) -> Self:
         """The same task with another target, without frames.
@@ -383,18 +380,18 @@ class Task(ABC):
         Raises:
             IKError: The target is not one for this kind of task.
         """
-        moved = self._copy()
+        moved = self.altered()
         self.arrays[self.target_field].__set__(moved, target)
         moved.__post_init__()
         if moved.frames is not None and self.frames is None:
             raise IKError(f"{self.label}: {self.target_field} has {moved.frames} frames, wanted one")
         return moved
 
-    def _copy(self) -> Self:
-        """The same fields, without what was found of them; `replace` would check all of them again."""
+    def altered(self, **changes: Any) -> Self:
+        """A copy with other values of fields or `slack`, known to fit: `replace` would check all again."""
         some = object.__new__(type(self))
-        own = self.__dataclass_fields__
-        vars(some).update({name: value for name, value in vars(self).items() if name in own})
+        own = self.__dataclass_fields__  # not what was found of them
+        vars(some).update({name: value for name, value in vars(self).items() if name in own}, **changes)
         return some
 
 
@@ -540,8 +537,10 @@ class Rows(ABC):
         self.residual(posed)
         return self._slacks.best(self._values, values)
 
-    def _give_slacks(self, joints: Sequence[tuple[int, int]], mechanism: Mechanism) -> None:
-        """Make some rows inequalities, given row and joint of the slack of each, (k,)."""
+    def _give_slacks(self, tasks: Sequence[Task], row: int, mechanism: Mechanism) -> None:
+        """Make the row with this number of each task that has a slack an inequality."""
+        pairs = zip(self._starts.tolist(), tasks, strict=True)
+        joints = [(first + row, task.slack) for first, task in pairs if task.slack is not None]
         if joints:
             self._slacks = Slacks(joints, bool(self.angular[0]), mechanism)
 

@@ -131,7 +131,7 @@ class ChoiceRows(Rows, of=OneOf):
     by_frame: ClassVar[tuple[str, ...]] = ("taken",)
 
     def __init__(self, tasks: Sequence[OneOf], mechanism: Mechanism) -> None:
-        every = [replace(other, weight=1.0) for task in tasks for other in task.alternatives]
+        every = [other.altered(weight=1.0) for task in tasks for other in task.alternatives]
         self._rows = [other.rows([other], mechanism) for other in every]
         """Of every alternative of every task in turn, (A,)."""
         self.alternatives = tuple(len(task.alternatives) for task in tasks)

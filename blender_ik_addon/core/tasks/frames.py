@@ -6,7 +6,7 @@ A target is a place or an orientation, or where another joint takes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import ClassVar, Final, Self
@@ -307,24 +307,9 @@ class OnPlane(JointTask):
         object.__setattr__(self, "side", Side(self.side))
 
     @property
-    def one_sided(self) -> bool:
+    def one_sided(self) -> bool:  # type: ignore[override]
         """Whether the point is free on the side to which the normal points."""
         return self.side == Side.ABOVE
-
-    @property
-    def slack_kind(self) -> Callable[..., Task] | None:
-        """It is `SlackPlane` for a plane that is one-sided."""
-        return SlackPlane if self.one_sided else None
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class SlackPlane(OnPlane):
-    """A one-sided plane as it is solved."""
-
-    _: KW_ONLY
-    slack: int
-    """Joint of the slack variable."""
-    joint_fields: ClassVar[tuple[str, ...]] = ("joint", "slack")
 
 
 class PlaneRows(PlaceRows, of=OnPlane):
@@ -340,8 +325,7 @@ class PlaneRows(PlaceRows, of=OnPlane):
             shifts=[task.offset * task.normal for task in tasks],
         )
         self._one_sided = np.array([task.one_sided for task in tasks])
-        slacks = [(e, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackPlane)]
-        self._give_slacks(slacks, mechanism)
+        self._give_slacks(tasks, 0, mechanism)
 
     def errors(self, posed: PosedMechanism) -> FloatArray:
         """Distances from the plane, or below it, (F, tasks) [m]."""

@@ -13,7 +13,7 @@ fast Newton's steps converge depends on it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from typing import ClassVar, Final, Self
@@ -237,11 +237,7 @@ class PointPole(Task):
     joint_fields: ClassVar[tuple[str, ...]] = ("root", "joint", "tip")
     angular: ClassVar[bool] = True
     noun: ClassVar[str] = "pole of {joint}"
-
-    @property
-    def slack_kind(self) -> Callable[..., Task] | None:
-        """Always `SlackPole`."""
-        return SlackPole
+    one_sided: ClassVar[bool] = True
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when a joint does not exist, or they do not follow one another."""
@@ -254,16 +250,6 @@ class PointPole(Task):
         rest = skeleton.armature_from_joint_rest[[root, middle, tip], :3, 3]
         if not (np.linalg.norm(np.diff(rest, axis=0), axis=1) > 0.0).all():
             raise IKError(f"{self.label}: two of its joints lie at one place in the rest pose")
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class SlackPole(PointPole):
-    """A pole as it is solved: the middle joint is on the side of the target or on the axis."""
-
-    _: KW_ONLY
-    slack: int
-    """Joint of the slack variable."""
-    joint_fields: ClassVar[tuple[str, ...]] = (*PointPole.joint_fields, "slack")
 
 
 class PoleRows(PointFunctionRows, of=PointPole):
@@ -294,8 +280,7 @@ class PoleRows(PointFunctionRows, of=PointPole):
             [lengths(rest[own[1]] - rest[own[0]]) for own in joints]
         )
         self._target = np.stack(with_frames([task.target for task in tasks], 1), axis=1)
-        slacks = [(2 * e + 1, task.slack) for e, task in enumerate(tasks) if isinstance(task, SlackPole)]
-        self._give_slacks(slacks, mechanism)
+        self._give_slacks(tasks, 1, mechanism)
 
     def _directions(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """n, p and q, (F, E, 3, 3), and how far away these points are, (F, E, 3) [m]."""
