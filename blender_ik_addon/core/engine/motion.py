@@ -34,10 +34,10 @@ penalty weight of a single pose: frames beside a jump would otherwise miss their
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -78,8 +78,6 @@ POSES: Final = 8
 that it chooses from at once [1]."""
 NEARER: Final = 0.2
 """Part of the rest by which reported progress grows with an iteration [1]: their number is not known."""
-
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -157,6 +155,8 @@ class Motion:
         """Whether a frame's window has converged, (F,)."""
         self.iterations: IntArray = np.zeros(len(times), dtype=np.int64)
         """Iterations of each frame's window, (F,)."""
+        self._done, self._until = 0.0, 0.0
+        """Which part of the work is done [1], and will be at the end of the present search."""
 
     @property
     def taken(self) -> IntArray:
@@ -164,35 +164,43 @@ class Motion:
         return self._energy.system.taken
 
     def run(self) -> Iterator[float]:
-        """Minimise the energy; gives the part done in (0, 1] after each iteration."""
-        frames, times, searches = len(self._times), self._times, int(self._far)
+        """Minimise the energy; gives an estimate of the part done in (0, 1] after each iteration."""
+        for _ in steps(self._search()):
+            self._done += NEARER * (self._until - self._done)
+            yield self._done
+        yield 1.0
+
+    def _search(self) -> Plan[None]:
+        frames, searches = len(self._times), int(self._far)
         if self._choices:
             searches = sum(len(combinations) for _, combinations in self._choices)
         # All frames count twice as much as a search in those far apart.
         begun = searches / (searches + 2.0)
         if self._choices:
-            self.values = yield from _part(self._choose(), 0.0, begun)
+            self.values = yield from self._choose(begun)
         elif self._far:
-            self.values = yield from _part(self._from_far_apart(self._weak()), 0.0, begun)
+            self.values = yield from self._from_far_apart(self._weak(), 0.0, begun)
         weak = self._weak()
-        for window in windows(times, self._options.smoothness):
-            first = window.frames.start + window.fixed
-            begin, end = begun + (1.0 - begun) * np.array([first, window.kept]) / frames
-            yield from _progress(self._solve(window, weak), float(begin), float(end))
+        for window in windows(self._times, self._options.smoothness):
+            parts = np.array([window.frames.start + window.fixed, window.kept]) / frames
+            self._done, self._until = (begun + (1.0 - begun) * parts).tolist()
+            yield from self._solve(window, weak)
             self.finished = window.kept
-            yield float(end)
 
     def _weak(self) -> Energy:
         """The energy with the penalty weights of a motion."""
         span = Coupling.of(self._times, self._options.smoothness).span
         return self._energy.with_penalty_weights(_penalty_weights(self._energy, self._start, span))
 
-    def _choose(self) -> Generator[float, None, FloatArray]:
+    def _choose(self, end: float) -> Plan[FloatArray]:
         """Take the alternatives with which the motion has the least energy.
 
         For each combination a motion is minimised in which all frames take it, and the way of least energy
         goes from frame to frame between these motions. Where there are many combinations, some choices are
         made before the others, which take what is nearest on the whole meanwhile.
+
+        Args:
+            end: Part of the work that is done then [1].
 
         Returns:
             That way, (F, nv) [m, rad].
@@ -201,7 +209,7 @@ class Motion:
         weak = self._energy.weakened(_moving(self._energy))
         coupling = Coupling.of(self._times, self._options.smoothness)
         values, done = self._start, 0.0
-        share = 1.0 / sum(len(combinations) for _, combinations in self._choices)
+        share = end / sum(len(combinations) for _, combinations in self._choices)
         taken, rows = np.tile(_nearest(weak, values), (len(values), 1)), np.arange(len(values))
         for choices, combinations in self._choices:
             trials = np.tile(taken, (len(combinations), 1, 1))
@@ -209,8 +217,7 @@ class Motion:
             motions, energies = np.empty((len(trials), *values.shape)), np.empty(trials.shape[:2])
             for number, trial in enumerate(trials):
                 trying = weak.taking(trial)
-                search = self._from_far_apart(trying)
-                motions[number] = yield from _part(search, done, done + share)
+                motions[number] = yield from self._from_far_apart(trying, done, done + share)
                 energies[number] = trying.energies(trying.at(motions[number]))
                 done += share
             poses = [(motions[:, frame], energies[:, frame]) for frame in rows]
@@ -219,12 +226,15 @@ class Motion:
         self._energy = self._energy.taking(taken)
         return values
 
-    def _from_far_apart(self, weak: Energy) -> Generator[float, None, FloatArray]:
-        """The motion of least energy, in frames far apart first and interpolated to all, (F, nv) [m, rad]."""
+    def _from_far_apart(self, weak: Energy, begin: float, end: float) -> Plan[FloatArray]:
+        """The motion of least energy, in frames far apart first and interpolated to all, (F, nv) [m, rad].
+
+        From one part of the work to another [1].
+        """
         frames = len(self._times)
         spacings = [spacing for spacing in SPACINGS[:-1] if frames >= 2 * spacing] or [1]
         # Those farthest apart count twice.
-        work, done = sum(1.0 / spacing for spacing in (*spacings[:1], *spacings)), 0.0
+        share, done = (end - begin) / sum(1.0 / spacing for spacing in (*spacings[:1], *spacings)), begin
         weight, times = weak.weight, self._times
         known, deviation = times, weak.at(self._start).deviation
         met = np.zeros((frames, weak.penalties), dtype=np.bool_)  # not known yet
@@ -236,17 +246,18 @@ class Motion:
             coupling = Coupling.of(wanted, self._options.smoothness)
             weights = _weights(some, met[before] & met[after], coupling)
             if spacing == spacings[0]:
-                search = self._through_minima(some, values, coupling.weighted(weights), restarts=0)
-                values = yield from _progress(search, done / work, (done + 1.0 / spacing) / work)
-                done += 1.0 / spacing
+                self._done, self._until = done, done + share / spacing
+                values = yield from self._through_minima(some, values, coupling.weighted(weights), restarts=0)
+                done += share / spacing
             for window in windows(wanted, self._options.smoothness):
                 part, first = window.frames, window.frames.start + window.fixed
                 coupling = Coupling.of(wanted[part], self._options.smoothness).weighted(weights[part])
-                plan = self._lowered(_from(some, values, window), values[part], coupling, ROUGH, WORTH)
-                begin, end = (done + np.array([first, window.kept]) / len(index) / spacing) / work
-                found = yield from _progress(plan, float(begin), float(end))
+                parts = np.array([first, window.kept]) / len(index)
+                self._done, self._until = (done + share / spacing * parts).tolist()
+                stays = _from(some, values, window)
+                found = yield from self._lowered(stays, values[part], coupling, ROUGH, WORTH)
                 values[part] = found.values
-            done += 1.0 / spacing
+            done += share / spacing
             known, deviation = wanted, values * weight - some.preferred
             met = _met(some, self._met_rows(some, some.at(values)))
             met &= _under_met(some, met)
@@ -434,30 +445,6 @@ class Motion:
         )
         yield descent
         return descent.found
-
-
-def _part(
-    search: Generator[float, None, _Result], begin: float, end: float
-) -> Generator[float, None, _Result]:
-    """Run a search that tells its own progress as a part of another one."""
-    while True:
-        try:
-            done = next(search)
-        except StopIteration as stop:
-            return stop.value
-        yield begin + (end - begin) * done
-
-
-def _progress(plan: Plan[_Result], begin: float, end: float) -> Generator[float, None, _Result]:
-    """Run a search; gives an estimate of the part done, between two bounds."""
-    work, part = steps(plan), begin
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return stop.value
-        part += NEARER * (end - part)
-        yield part
 
 
 def _every(frames: int, spacing: int) -> IntArray:
