@@ -13,6 +13,7 @@ from blender_ik_addon.core import (
     Problem,
     ReachPoint,
     Skeleton,
+    SolverOptions,
     Status,
     solve,
     solve_sequence,
@@ -103,9 +104,8 @@ def test_at_a_minimum_the_hessian_is_that_of_the_energy(softness: float, other: 
     pose = Pose.rest(skeleton)[None]
     system = assemble(Problem(skeleton, tasks), pose)
     energy = Energy(system, system.mechanism.values(pose)).weakened(PenaltyWeights(20.0, 5.0))
-    found = Descent(
-        energy, system.mechanism.values(pose), step_tolerance=1e-10, max_iterations=300, max_angle=0.8
-    ).run()
+    options = SolverOptions(step_tolerance=1e-10, max_iterations=300)
+    found = Descent(energy, system.mechanism.values(pose), options).run()
     model = energy.model(energy.at(found.values))
     hessian = (model.hessian + np.diag(energy.stiffness))[0]
     step = 1e-5
@@ -120,7 +120,7 @@ def test_at_a_minimum_the_hessian_is_that_of_the_energy(softness: float, other: 
 
 def test_at_the_minimum_nothing_pulls_but_against_limits() -> None:
     energy, values = figure_energy(np.random.default_rng(8), limit=0.2)
-    found = Descent(energy, values, step_tolerance=1e-9, max_iterations=300, max_angle=0.8).run()
+    found = Descent(energy, values, SolverOptions(step_tolerance=1e-9, max_iterations=300)).run()
     assert found.converged.all()
     gradient = energy.model(energy.at(found.values)).gradient
     low, high = found.values <= energy.lower, found.values >= energy.upper
@@ -137,9 +137,9 @@ def test_a_descent_ends_as_near_to_its_minimum_as_it_was_asked_to(limit: float |
     far = list[float]()
     for seed in range(20):
         energy, values = figure_energy(np.random.default_rng(seed), limit=limit)
-        options = {"max_iterations": 300, "max_angle": 0.8}
-        found = Descent(energy, values, step_tolerance=1e-5, **options).run()
-        further = Descent(energy, found.values, step_tolerance=1e-11, **options).run()
+        options = SolverOptions(max_iterations=300)
+        found = Descent(energy, values, options, step_tolerance=1e-5).run()
+        further = Descent(energy, found.values, options, step_tolerance=1e-11).run()
         assert found.converged.all() and further.converged.all()
         far.extend(np.abs(further.values - found.values).max(axis=1))
     # A minimum may be flat, and what an active set does at a corner is rounding.

@@ -37,6 +37,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
 from ..model.mechanism import PosedMechanism
+from ..problem.options import SolverOptions
 from .coupling import BandFactors, Coupling, Part
 from .energy import ROUNDING_OFF, Energy, Model, State
 
@@ -107,10 +108,10 @@ class Descent(Iterator[None]):
         self,
         energy: Energy,
         values: FloatArray,
+        options: SolverOptions,
         *,
-        step_tolerance: float | FloatArray,
-        max_iterations: int | IntArray,
-        max_angle: float,
+        step_tolerance: float | FloatArray | None = None,
+        max_iterations: int | IntArray | None = None,
         decrease_tolerance: float = 0.0,
         far: bool | BoolArray = False,
         coupling: Coupling | None = None,
@@ -121,9 +122,9 @@ class Descent(Iterator[None]):
         Args:
             energy: Of N frames.
             values: Where to start, (N, nv) [m, rad].
-            step_tolerance: Largest change of a channel [rad] at which a group is at rest, or of each, (G,).
-            max_iterations: Most iterations of a group, or of each, (G,).
-            max_angle: Largest change of an angle in an iteration [rad].
+            options: How exactly, and by which steps.
+            step_tolerance: In place of theirs, for all groups or each, (G,) [rad].
+            max_iterations: Likewise.
             decrease_tolerance: Decrease of a group's energy [1] at which it is at rest too.
             far: Whether the minimum of the groups, or of each, (G,), may be far from the start.
             coupling: What ties the N frames of a motion together, G = 1; None: every frame is a group, G = N.
@@ -131,17 +132,23 @@ class Descent(Iterator[None]):
         """
         count = len(values)
         groups = count if coupling is None else 1
-        self.max_angle = max_angle
+        if coupling is not None:
+            energy, values = energy.continuous(values)
+        tolerance = options.step_tolerance if step_tolerance is None else step_tolerance
+        most = options.max_iterations if max_iterations is None else max_iterations
+        self.max_angle = options.max_angle
         self._whole, self._coupling, self._callback = energy, coupling, callback
         self._damping: FloatArray = np.full(count, np.where(far, *DAMPING))
         self._held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
-        self._precision = np.broadcast_to(step_tolerance, groups)
-        self._most, self._least = np.broadcast_to(max_iterations, groups), decrease_tolerance
+        self._precision = np.broadcast_to(tolerance, groups)
+        self._most, self._least = np.broadcast_to(most, groups), decrease_tolerance
         self._iterations = np.zeros(groups, dtype=np.int64)
         self._number, self._cancelled = 0, False
-        self._ahead: FloatArray = np.full(count, max_angle if values.shape[1] and energy.penalties else 0.0)
+        self._ahead: FloatArray = np.full(
+            count, self.max_angle if values.shape[1] and energy.penalties else 0.0
+        )
         """How far each frame seems to be from its minimum, (N,) [rad]."""
-        self._before: FloatArray = np.full(groups, max_angle)
+        self._before: FloatArray = np.full(groups, self.max_angle)
         """Length of the last step that each group has taken, (G,) [rad]."""
         self._values: FloatArray = np.minimum(np.maximum(values, energy.lower), energy.upper)
         self._state: State
@@ -280,29 +287,29 @@ class Descent(Iterator[None]):
 
 
 _Result = TypeVar("_Result")
-Plan = Generator[Descent, None, _Result]
-"""A search: the descents that are to be run, one after the other, and what they lead to."""
+Plan = Generator[Descent, Minimum, _Result]
+"""A search: the descents that are to be run, one after the other, each for its minimum; what they lead to."""
 
 
 def steps(plan: Plan[_Result]) -> Generator[None, None, _Result]:
     """Run a search; pauses after each trial of a step."""
-    while True:
-        try:
-            descent = next(plan)
-        except StopIteration as end:
-            return end.value
-        yield from descent
+    try:
+        descent = next(plan)
+        while True:
+            yield from descent
+            descent = plan.send(descent.found)
+    except StopIteration as end:
+        return end.value
 
 
 def run(plan: Plan[_Result]) -> _Result:
     """Run a search to its end."""
-    while True:
-        try:
-            descent = next(plan)
-        except StopIteration as end:
-            return end.value
-        for _ in descent:
-            pass
+    try:
+        descent = next(plan)
+        while True:
+            descent = plan.send(descent.run())
+    except StopIteration as end:
+        return end.value
 
 
 @dataclass(frozen=True)

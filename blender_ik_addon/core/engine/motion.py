@@ -254,8 +254,14 @@ class Motion:
                 coupling = Coupling.of(wanted[part], self._options.smoothness).weighted(weights[part])
                 parts = np.array([first, window.kept]) / len(index)
                 self._done, self._until = (done + share / spacing * parts).tolist()
-                stays = _from(some, values, window)
-                found = yield from self._lowered(stays, values[part], coupling, ROUGH, WORTH)
+                found = yield Descent(
+                    _from(some, values, window),
+                    values[part],
+                    self._options,
+                    step_tolerance=ROUGH,
+                    decrease_tolerance=WORTH,
+                    coupling=coupling,
+                )
                 values[part] = found.values
             done += share / spacing
             known, deviation = wanted, values * weight - some.preferred
@@ -327,7 +333,7 @@ class Motion:
             wanted = weak.penalty_weights[:, of_rows] * (1.0 + LEVER**apart / last * asked[:, None])
             squares = np.maximum(wanted * (norms / weights)[:, of_rows], 1.0)
             stronger = stronger.emphasising(np.where(rows, np.sqrt(squares), 1.0))
-        found = yield from self._lowered(stronger, values, coupling, self._options.step_tolerance)
+        found = yield Descent(stronger, values, self._options, coupling=coupling)
         return found, stronger
 
     def _is_lost(self, energy: Energy, values: FloatArray, fixed: int) -> Plan[bool]:
@@ -379,7 +385,7 @@ class Motion:
                 moved[some_frames] = _interpolated(numbers[done], moved[done], numbers[some_frames])
             some = near.select(some_frames)
             start = alone[frames[some_frames]] + moved[some_frames]
-            found = yield from self._lowered(some, start, None, self._options.step_tolerance, WORTH)
+            found = yield Descent(some, start, self._options, decrease_tolerance=WORTH)
             rows[frames[some_frames]] |= self._met_rows(some, found.state)
             moved[some_frames] = found.values - alone[frames[some_frames]]
             done = np.union1d(done, some_frames)
@@ -416,35 +422,12 @@ class Motion:
                 some = energy.select(np.full(len(start), frame))
                 # Drawn there as motions are: in frames close by the poses of least energy may be far apart.
                 pull = coupling.speeds[min(before, frame)] / coupling.shares[frame]
-                found = yield from self._lowered(some.drawn(start, pull), start, None, ROUGH)
+                found = yield Descent(some.drawn(start, pull), start, options, step_tolerance=ROUGH)
                 every = np.vstack([poses[frame][0], found.values])
                 energies = np.append(poses[frame][1], some.energies(some.at(found.values)))
                 poses[frame] = different(energy, every, energies)
         way = _lowest_way(energy, poses, coupling)
         return np.array([values[index] for index, (values, _) in zip(way, poses, strict=True)])
-
-    def _lowered(
-        self,
-        energy: Energy,
-        values: FloatArray,
-        coupling: Coupling | None,
-        tolerance: float,
-        worth: float = 0.0,
-    ) -> Plan[Minimum]:
-        """The minimum from given values, of a motion or of frames alone."""
-        if coupling is not None:
-            energy, values = energy.continuous(values)
-        descent = Descent(
-            energy,
-            values,
-            step_tolerance=tolerance,
-            max_iterations=self._options.max_iterations,
-            max_angle=self._options.max_angle,
-            decrease_tolerance=worth,
-            coupling=coupling,
-        )
-        yield descent
-        return descent.found
 
 
 def _every(frames: int, spacing: int) -> IntArray:

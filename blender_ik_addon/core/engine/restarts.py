@@ -68,7 +68,7 @@ def searching(
         far: Whether the minimum may be far away; otherwise it is the one next to the body.
     """
     if not (far and energy.penalties):
-        return (yield from _minimum(energy, values, options, options.max_iterations, callback))
+        return (yield Descent(energy, values, options, callback=callback))
     found = yield from _lowest_about(energy, values, options, callback)
     missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
     # Again from a pose that is lower: it would be found when this one is solved again.
@@ -98,29 +98,24 @@ def _restarted(
     n, count = len(block), options.restarts + 2
     soft = np.arange(n * count) % count % 2 == 0
     many = energy.select(block.repeat(count)).softened(soft)
+    first = min(COMPARED, most)
     descent = Descent(
-        many,
-        np.concatenate(starts),
-        step_tolerance=ROUGH,
-        max_iterations=min(COMPARED, most),
-        max_angle=options.max_angle,
-        far=True,
+        many, np.concatenate(starts), options, step_tolerance=ROUGH, max_iterations=first, far=True
     )
-    yield descent
+    rough = yield descent
     kinds = [np.arange(n)[:, None] * count + np.arange(kind, count, 2) for kind in range(2)]  # (n, count/2)
     present = np.concatenate([rows[:, 0] for rows in kinds])
     for iterations in (2 * COMPARED, 3 * COMPARED):
-        kinds = [_lower_half(rows, descent.found.energies) for rows in kinds]
+        kinds = [_lower_half(rows, rough.energies) for rows in kinds]
         going = np.concatenate([present, *(rows.ravel() for rows in kinds)])
         descent.go_on(np.unique(going), min(iterations, most))
-        yield descent
-    rough = descent.found
+        rough = yield descent
     lowest = np.concatenate([rows[np.arange(n), rough.energies[rows].argmin(axis=1)] for rows in kinds])
     lower = rough.energies[lowest] < rough.energies[present] - _margin(many, rough)[present]
     if not lower.any():
         return found
     trials = energy.select(np.tile(block, 2)[lower])
-    other = yield from _minimum(trials, rough.values[lowest[lower]], options, most)
+    other = yield Descent(trials, rough.values[lowest[lower]], options)
     energies = np.full(2 * n, np.inf)
     energies[lower] = other.energies
     best = energies.reshape(2, n).argmin(axis=0) * n + np.arange(n)
@@ -147,8 +142,10 @@ def _lowest_about(
     starts = np.concatenate([values, energy.centred(energy.preferred / energy.weight)])
     weak = np.arange(2 * count) >= count
     many = energy.select(np.arange(2 * count) % count).softened(weak)
-    most_of_each = np.where(weak, most, 1)
-    first = yield from _minimum(many, starts, options, most_of_each, callback, precision=ROUGH, far=weak)
+    at_most = np.where(weak, most, 1)
+    first = yield Descent(
+        many, starts, options, step_tolerance=ROUGH, max_iterations=at_most, far=weak, callback=callback
+    )
     near, far = (_rows(energy, first, np.flatnonzero(some)) for some in (~weak, weak))
     # A body that one step takes away is not next to a minimum, nor one that finds no step.
     moved = np.abs((near.values - values) / energy.system.units).max(axis=1, initial=0.0)
@@ -182,7 +179,7 @@ def _finished(
         return callback is not None and number > 0 and callback(before + number, state)
 
     start = found.values[frames]
-    more = yield from _minimum(energy.select(frames), start, options, max_iterations, later)
+    more = yield Descent(energy.select(frames), start, options, max_iterations=max_iterations, callback=later)
     return _replaced(energy, found, frames, more, np.arange(len(frames)))
 
 
@@ -216,29 +213,6 @@ def _replaced(energy: Energy, found: Minimum, frames: IntArray, other: Minimum, 
     state = found.state.replaced(frames, other.state.select(energy.system.mechanism, taken))
     cancelled = found.cancelled or other.cancelled
     return Minimum(state, energies, iterations, converged, cancelled)
-
-
-def _minimum(
-    energy: Energy,
-    values: FloatArray,
-    options: SolverOptions,
-    max_iterations: int | IntArray,
-    callback: Callback | None = None,
-    *,
-    precision: float | FloatArray | None = None,
-    far: bool | BoolArray = False,
-) -> Plan[Minimum]:
-    descent = Descent(
-        energy,
-        values,
-        step_tolerance=options.step_tolerance if precision is None else precision,
-        max_iterations=max_iterations,
-        max_angle=options.max_angle,
-        far=far,
-        callback=callback,
-    )
-    yield descent
-    return descent.found
 
 
 def _moving_missed(energy: Energy, state: State, tolerance: FloatArray) -> BoolArray:

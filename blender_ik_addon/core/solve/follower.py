@@ -343,16 +343,10 @@ class Follower:
 
     def _lowered(self, energy: Energy, values: FloatArray, precision: float | None = None) -> Minimum:
         """Lower the energy from values (1, nv): in an update, or until it is at a minimum to a precision."""
-        options = self._options
-        most = options.max_iterations
-        descent = Descent(
-            energy,
-            values,
-            step_tolerance=max(STILL if precision is None else precision, options.step_tolerance),
-            max_iterations=min(STEPS, most) if precision is None else most,
-            max_angle=options.max_angle,
-        )
-        return descent.run()
+        options, most = self._options, self._options.max_iterations
+        least = max(STILL if precision is None else precision, options.step_tolerance)
+        most = min(STEPS, most) if precision is None else most
+        return Descent(energy, values, options, step_tolerance=least, max_iterations=most).run()
 
     def _met(self, values: FloatArray) -> bool:
         """Whether the free channels (1, nv) meet all targets."""
