@@ -95,7 +95,7 @@ def explain(
     Returns:
         For each frame one for each of `system.tasks`, None for those that are reached.
     """
-    reasons: list[list[Explanation | None]] = [[None] * len(system.tasks) for _ in reached]
+    reasons: list[list[Explanation | None]] = [[None] * len(system.labels) for _ in reached]
     if not reached.all():
         missed = _Missed(system, posed, reached, energy)
         for frame in np.flatnonzero(~reached.all(axis=1)).tolist():

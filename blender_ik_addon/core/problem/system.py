@@ -375,7 +375,7 @@ class System:
         return errors if self.given is None else np.where(self.given, errors, 0.0)
 
 
-def kept(system: System, values: FloatArray, options: SolverOptions) -> BoolArray:
+def keeps_recorded(system: System, values: FloatArray, options: SolverOptions) -> BoolArray:
     """Which frames, with values (F, nv), have a recorded pose that meets all tasks, and so keep it, (F,).
 
     No pose has less energy, whatever lies beside it in a motion.

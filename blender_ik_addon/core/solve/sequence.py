@@ -31,7 +31,7 @@ from ..messages import Joined, Message
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
 from ..problem.problem import Problem
-from ..problem.system import SAME, assemble, kept, limits_at, tolerances
+from ..problem.system import SAME, assemble, keeps_recorded, limits_at, tolerances
 from ..tasks import Task
 from ..threads import one_thread
 from .loops import is_loop, rounds
@@ -335,7 +335,7 @@ class SequenceJob:
         energy = Energy(self._system, self._start, posture=options.preferred_pose)
         frames, times = np.arange(len(self._values)), self._times
         begin, end, more = self._own.start, self._own.stop - 1, 0
-        beside, keeps = self._solved_beside(), kept(self._system, self._start, options)
+        beside, keeps = self._solved_beside(), keeps_recorded(self._system, self._start, options)
         stays = beside | keeps
         values = np.where(keeps[:, None], self._system.recorded_or(self._start), self._start)
         if stays.all():
@@ -405,7 +405,7 @@ class SequenceJob:
         system = self._system.select(frames)
         start = self._start[frames]
         self._finished = int(frames[-1]) + 1
-        keeps = kept(system, start, options)
+        keeps = keeps_recorded(system, start, options)
         self._values[frames[keeps]] = system.recorded_or(start)[keeps]
         self._converged[frames[keeps]] = True
         frames, system, start = frames[~keeps], system.select(np.flatnonzero(~keeps)), start[~keeps]

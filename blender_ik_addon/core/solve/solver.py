@@ -43,7 +43,7 @@ from ..methods import NonlinearProgram, StepRuleLoop
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
 from ..problem.problem import Problem
-from ..problem.system import System, assemble, kept, limits_at, tolerance_margin, tolerances
+from ..problem.system import System, assemble, keeps_recorded, limits_at, tolerance_margin, tolerances
 from ..tasks import ChoiceRows
 from ..threads import one_thread
 
@@ -246,72 +246,40 @@ def solving(
     start = system.mechanism.values(pose[None])
 
     def solved(system: System, begin: FloatArray) -> Plan[Solution]:
-        return _solved(system, pose, start, options, callback, begin, far=far)
+        """Solve with the alternatives that are taken; the descent begins at free channels (1, nv)."""
+        if options.differential:
+            method = NonlinearProgram if options.method == "NONLINEAR" else StepRuleLoop
+            by = method(system, begin[0], options)
+            cancelled, norms = by.run(callback), [np.array([[error]]) for error in by.errors]
+            values = by.at.values[None]
+            return _solution(
+                system, pose, values, by.converged, cancelled, by.iterations, norms, options, None
+            )
+        energy = Energy(system, start, posture=options.preferred_pose)
+        if keeps_recorded(system, start, options).all():
+            state = energy.at(energy.preferred / energy.weight)
+            values, norms = system.recorded_or(state.values), [energy.by_level(state.squares)]
+            return _solution(system, pose, values, True, False, 0, norms, options, energy)
+        searched = options if far else replace(options, restarts=0)
+        history = list[FloatArray]()
+
+        def noted(number: int, state: State) -> bool:
+            history.append(energy.by_level(state.squares[-1:]))
+            return callback is not None and number > 0 and callback(number, state.values[-1])
+
+        limits = tolerances(system, options)
+        found = yield from searching(energy, energy.unwound(begin), searched, limits, noted, far=far)
+        history[-1] = energy.by_level(found.state.squares)
+        converged, iterations = bool(found.converged[0]), int(found.iterations[0])
+        # Random starts may have wound angles another way.
+        values = energy.unwound(found.values)
+        return _solution(
+            system, pose, values, converged, found.cancelled, iterations, history, options, energy
+        )
 
     if system.choices is None:
         return solved(system, start)
     return _solved_choice(system, system.choices, start, tolerance_margin(system, options), solved, kept)
-
-
-def _solved(
-    system: System,
-    pose: Pose,
-    start: FloatArray,
-    options: SolverOptions,
-    callback: Callable[[int, FloatArray], bool] | None,
-    begin: FloatArray,
-    *,
-    far: bool,
-) -> Plan[Solution]:
-    """Plan of a solve by the energy or by the method of a paper.
-
-    Args:
-        system: The problem, with its alternatives taken.
-        pose: Gives fixed channels.
-        start: What channels without a preferred value prefer, (1, nv).
-        options: Settings.
-        callback: As for `solve`.
-        begin: Where the descent begins, (1, nv).
-        far: As for `solving`.
-    """
-    if options.differential:
-        return _by_rule(system, pose, begin, options, callback)
-    energy = Energy(system, start, posture=options.preferred_pose)
-    if kept(system, start, options).all():
-        state = energy.at(energy.preferred / energy.weight)
-        values = system.recorded_or(state.values)
-        history = [energy.by_level(state.squares)]
-        return _solution(system, pose, values, True, False, 0, history, options, energy)
-    searched = options if far else replace(options, restarts=0)
-    tolerance, history = tolerances(system, options), list[FloatArray]()
-
-    def noted(number: int, state: State) -> bool:
-        history.append(energy.by_level(state.squares[-1:]))
-        return callback is not None and number > 0 and callback(number, state.values[-1])
-
-    found = yield from searching(energy, energy.unwound(begin), searched, tolerance, noted, far=far)
-    history[-1] = energy.by_level(found.state.squares)
-    converged, iterations = bool(found.converged[0]), int(found.iterations[0])
-    # Random starts may have wound angles another way.
-    values = energy.unwound(found.values)
-    return _solution(system, pose, values, converged, found.cancelled, iterations, history, options, energy)
-
-
-def _by_rule(
-    system: System,
-    pose: Pose,
-    start: FloatArray,
-    options: SolverOptions,
-    callback: Callable[[int, FloatArray], bool] | None,
-) -> Solution:
-    """Solution by the method of a paper."""
-    kind = NonlinearProgram if options.method == "NONLINEAR" else StepRuleLoop
-    run = kind(system, start[0], options)
-    cancelled = run.run(callback)
-    history = [np.array([[error]]) for error in run.errors]
-    return _solution(
-        system, pose, run.at.values[None], run.converged, cancelled, run.iterations, history, options, None
-    )
 
 
 def _solution(
@@ -329,9 +297,7 @@ def _solution(
     posed = system.place(values)
     errors = system.errors(posed)[0]
     reached = errors <= tolerances(system, options)
-    explanations: Sequence[Explanation | None] = [None] * len(errors)
-    if not reached.all():
-        explanations = explain(system, posed, reached[None], energy)[0]
+    explanations = explain(system, posed, reached[None], energy)[0]
     tasks = task_errors(system, errors, reached, explanations)
     status = ended(bool(reached.all()), not missed_targets(tasks), converged)
     if cancelled:
@@ -403,13 +369,9 @@ def _others(errors: Sequence[FloatArray], taken: IntArray) -> Iterator[tuple[int
 
 
 def _is_better(found: Solution, best: Solution, number: int, level: int, margin: float, slack: float) -> bool:
-    """Whether another alternative of a choice brings more than the one that was taken.
+    """Whether another alternative brings more than the best, to task `number` of the level.
 
     Args:
-        found: Solution with the other one.
-        best: Solution with the one taken.
-        number: Position of the choice among the tasks.
-        level: Position of its level.
         margin: How much nearer one that is missed must be [m] or [rad].
         slack: Change of |r| of a level [1], in scaled units, that does not count.
     """
@@ -417,7 +379,7 @@ def _is_better(found: Solution, best: Solution, number: int, level: int, margin:
     nearer = not old.reached and (new.reached or old.error - new.error > margin)
     if not (nearer or new.reached):
         return False
-    gains = np.sqrt(2.0 * best.costs[-1]) - np.sqrt(2.0 * found.costs[-1])
+    gains = (best.history[-1] - found.history[-1])[0]
     # Levels below have no say in how near it comes.
     changes = gains[: level + 1 if nearer else None]
     changes = changes[np.abs(changes) > slack]
