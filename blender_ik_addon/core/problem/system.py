@@ -186,13 +186,15 @@ class System:
                     parts[parts == parts[number]] = parts[first.setdefault(above, number)]
         return parts
 
-    def _rows(self, parts: Sequence[FloatArray]) -> FloatArray:
-        """Rows of all kinds, (F, m, ...), without those of tasks that have no target."""
+    def _rows(self, posed: PosedMechanism, parts: Sequence[FloatArray], *more: int) -> FloatArray:
+        """Rows of all kinds, (F, m, *more), without those of tasks that have no target."""
+        if not parts:
+            return np.zeros((len(posed.values), 0, *more))
         rows = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
         if self.given is None:
             return rows
         given = self.given[:, self.task_of_row]
-        return rows * given.reshape(*given.shape, *(1,) * (rows.ndim - 2))
+        return rows * given.reshape(*given.shape, *(1,) * len(more))
 
     def select(self, frames: IntArray) -> System:
         """A copy for some of the frames."""
@@ -209,13 +211,7 @@ class System:
         return some
 
     def aimed(self, targets: Sequence[FloatArray]) -> System:
-        """A copy of a system of one frame with other targets, one for each task.
-
-        Raises:
-            IKError: Their number or the shape of one is wrong, or one is not finite.
-        """
-        if len(targets) != len(self._tasks):
-            raise IKError(f"{len(targets)} targets for {len(self._tasks)} tasks ({', '.join(self.labels)})")
+        """A copy of a system of one frame with other targets, the `aim` of one like each of its tasks."""
         some = alike(self)
         some._targets, some._moved = targets, None
         some._kinds = [
@@ -321,9 +317,10 @@ class System:
         some._kinds = [rows.taking(taken) if isinstance(rows, ChoiceRows) else rows for rows in self._kinds]
         return some
 
-    def taken_label(self, number: int, frame: int = 0) -> str:
-        """Label of what one of `tasks` has taken of its alternatives; empty where it has none."""
-        return self.chosen(number, frame).label if isinstance(self._tasks[number], OneOf) else ""
+    def taken_labels(self, frame: int = 0) -> tuple[str, ...]:
+        """Label of what each of `tasks` has taken of its alternatives; empty where it has none, (T,)."""
+        choices = self.choice_numbers
+        return tuple(self.chosen(n, frame).label if n in choices else "" for n in range(len(self.labels)))
 
     @property
     def own(self) -> BoolArray:
@@ -340,19 +337,15 @@ class System:
 
     def residual(self, posed: PosedMechanism) -> FloatArray:
         """Weighted residuals of all tasks, by kind, (F, m)."""
-        if not self._kinds:
-            return np.zeros((len(posed.values), 0))
-        return self._rows([rows.residual(posed) for rows in self._kinds])
+        return self._rows(posed, [rows.residual(posed) for rows in self._kinds])
 
     def jacobian(self, posed: PosedMechanism) -> FloatArray:
         """Weighted Jacobian of all tasks, (F, m, nv)."""
-        if not self._kinds:
-            return np.zeros((len(posed.values), 0, self.size))
-        return self._rows([rows.jacobian(posed) for rows in self._kinds])
+        return self._rows(posed, [rows.jacobian(posed) for rows in self._kinds], self.size)
 
     def alternate_jacobian(self, posed: PosedMechanism) -> FloatArray:
         """Jacobian with targets in place of points [Buss2009 §2], (F, m, nv)."""
-        return self._rows([rows.alternate_jacobian(posed) for rows in self._kinds])
+        return self._rows(posed, [rows.alternate_jacobian(posed) for rows in self._kinds], self.size)
 
     def curvature(self, posed: PosedMechanism, forces: FloatArray) -> FloatArray:
         """Σ_k y_k ∂²r_k/∂q∂q for forces y (F, m) of the rows, (F, nv, nv)."""

@@ -467,10 +467,7 @@ class SequenceJob:
             cancelled=count < frames,
             smoothing=smoothing,
             met=reached,
-            taken=tuple(
-                tuple(system.taken_label(number, frame) for number in range(len(system.labels)))
-                for frame in range(count)
-            ),
+            taken=tuple(map(system.taken_labels, range(count))),
             limited=limits_at(system, self._values[:count]),
             pops=self._pops(poses) if self._motion else (),
             _explained=explained,

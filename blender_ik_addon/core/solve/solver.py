@@ -394,11 +394,6 @@ def task_errors(
     system: System, errors: FloatArray, reached: BoolArray, whys: Sequence[Explanation | None]
 ) -> tuple[TaskError, ...]:
     """Errors of the tasks of one frame, given their amounts (T,) and which are reached, (T,)."""
-    taken = [system.taken_label(number) for number in range(len(errors))]
-    preferences = system.preferences.tolist()
-    return tuple(
-        map(
-            TaskError,
-            *(system.labels, errors.tolist(), system.angular, reached.tolist(), whys, taken, preferences),
-        )
-    )
+    amounts, met, preferences = errors.tolist(), reached.tolist(), system.preferences.tolist()
+    columns = (system.labels, amounts, system.angular, met, whys, system.taken_labels(), preferences)
+    return tuple(map(TaskError, *columns))
