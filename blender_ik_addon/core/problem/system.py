@@ -3,25 +3,32 @@
 
 Constants are folded, and tasks of one kind stacked, whatever their levels, so that they are evaluated
 together. Of each row it is known of which task, level and penalty it is.
+
+**Inequalities.** What may be on one side only, as a point above a floor, gets a channel with a limit: the
+inequality h(q) >= 0 is the equation h(q) − σc = 0 with a slack variable c >= 0 [NocedalWright2006 §16.1]. The
+solver knows boxes already, so c is a channel like any other: the translation x of a joint that is added to
+the skeleton and is not part of a pose. Where a floor bears a force, the limit of c is active.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Final
+from typing import Final, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike
 from ..errors import IKError
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism, summed
-from ..model.skeleton import CHANNELS, Pose
+from ..model.skeleton import CHANNELS, Pose, Skeleton
 from ..tasks import ChoiceRows, OneOf, Rows, Task
 from .options import SolverOptions
 from .problem import Problem
-from .slacks import with_joints, with_slacks
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 SAME: Final = 1e-4
 """Difference of angles [rad], or of lengths by half the reach, that is none: less than tolerances, more than
@@ -42,16 +49,85 @@ def assemble(problem: Problem, pose: Pose, held: BoolArray | None = None) -> Sys
         raise IKError(f"the pose has shape {pose.channels.shape}, wanted (frames, {n}, 6)")
     if problem.frames not in (None, 1) and pose.frames[0] != problem.frames:
         raise IKError(f"the targets have {problem.frames} frames, the pose {pose.frames[0]}")
-    skeleton, tasks = with_slacks(problem.skeleton, problem.tasks)
+    skeleton, tasks = _with_slacks(problem.skeleton, problem.tasks)
     if skeleton is problem.skeleton:
         return System(problem, pose, held)
-    preferred = problem.preferred
-    if preferred is not None:
-        more = np.full((*preferred.shape[:-2], len(skeleton) - n, CHANNELS), np.nan)
-        preferred = np.concatenate([preferred, more], axis=-2)
+
+    def longer(array: FloatArray, added: float) -> FloatArray:
+        more = np.full((*array.shape[:-2], len(skeleton) - n, array.shape[-1]), added)
+        return np.concatenate([array, more], axis=-2)
+
+    preferred = None if problem.preferred is None else longer(problem.preferred, np.nan)
     if held is not None:
         held = np.pad(held, ((0, 0), (0, len(skeleton) - n)))
-    return System(Problem(skeleton, tasks, preferred), with_joints(pose, len(skeleton)), held)
+    pose = Pose(longer(pose.channels, 0.0), longer(pose.scale, 1.0))
+    return System(Problem(skeleton, tasks, preferred), pose, held)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SlackSkeleton(Skeleton):
+    """A skeleton with a joint for each slack variable after its own."""
+
+    own_joints: int = 0
+    """Number of joints without those of slack variables."""
+
+    @property
+    def posed_joints(self) -> int:
+        """Number of joints that poses have."""
+        return self.own_joints
+
+    @classmethod
+    def of(cls, skeleton: Skeleton, joints: tuple[int, ...]) -> Self:
+        """A skeleton with a slack variable for each of some of its joints, (k,)."""
+        known: dict[tuple[int, ...], Self] = vars(skeleton).setdefault("_slack", {})
+        if joints in known:
+            return known[joints]
+        count, nowhere = len(joints), (len(joints), CHANNELS)
+        free, lower = np.zeros(nowhere, dtype=np.bool_), np.full(nowhere, -np.inf)
+        free[:, 0], lower[:, 0] = True, 0.0
+
+        def more(field: npt.NDArray[_Scalar], added: npt.ArrayLike) -> npt.NDArray[_Scalar]:
+            rows = np.broadcast_to(np.asarray(added, dtype=field.dtype), (count, *field.shape[1:]))
+            return np.concatenate([field, rows])
+
+        names = tuple(f"slack {number} of {skeleton.names[joint]}" for number, joint in enumerate(joints))
+        new = cls(
+            names=(*skeleton.names, *names),
+            # Carried by the joint itself: what is about one limb stays on one limb.
+            parents=more(skeleton.parents, joints),
+            rest=more(skeleton.rest, np.eye(4)),
+            orders=more(skeleton.orders, 0),
+            free=more(skeleton.free, free),
+            lower=more(skeleton.lower, lower),
+            upper=more(skeleton.upper, np.inf),
+            stiffness=more(skeleton.stiffness, 0.0),
+            preferred=more(skeleton.preferred, np.nan),
+            inherit_rotation=more(skeleton.inherit_rotation, True),
+            inherit_scale=more(skeleton.inherit_scale, 0),
+            local_location=more(skeleton.local_location, True),
+            up=skeleton.up,
+            own_joints=len(skeleton),
+        )
+        known[joints] = new
+        return new
+
+
+def _with_slacks(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Skeleton, tuple[Task, ...]]:
+    """The skeleton with a slack variable for each inequality, and the tasks that refer to them."""
+    joints: list[int] = []
+
+    def with_slack(task: Task) -> Task:
+        if isinstance(task, OneOf):
+            # Their own weights do not count.
+            others = (other.altered(weight=task.weight) for other in task.alternatives)
+            return task.altered(alternatives=tuple(map(with_slack, others)))
+        if not task.one_sided or task.weight == 0.0:
+            return task
+        joints.append(task.joints(skeleton)[-1])
+        return task.altered(slack=len(skeleton) + len(joints) - 1)
+
+    new = tuple(with_slack(task) for task in tasks)
+    return (SlackSkeleton.of(skeleton, tuple(joints)), new) if joints else (skeleton, tuple(tasks))
 
 
 def _given(tasks: Sequence[Task], frames: int) -> BoolArray | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isnan
+from math import ceil, isnan
 from typing import Final, Unpack
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..engine.energy import Energy
 from ..engine.kernel import run
-from ..engine.motion import Motion
+from ..engine.motion import OVERLAP, Motion
 from ..engine.pops import Pop, pops_of
 from ..engine.restarts import AT_ONCE, searching
 from ..errors import IKError
@@ -31,16 +31,18 @@ from ..messages import Joined, Message
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
 from ..problem.problem import Problem
-from ..problem.system import SAME, assemble, keeps_recorded, limits_at, tolerances
-from ..tasks import Task
+from ..problem.system import SAME, System, assemble, keeps_recorded, limits_at, tolerances
+from ..tasks import OneOf, Task
+from ..tasks.base import OrientationField
 from ..threads import one_thread
-from .loops import is_loop, rounds
 from .solver import Solution, Status, TaskError, check_given, ended, result_message, solving
 
 FRAME_RATE: Final = 24.0
 """Frames in a second [1/s] where no times are given."""
 BESIDE: Final = 2
 """How many frames beside those that move have a part in the terms over time."""
+CONTINUES: Final = 0.75
+"""Difference of the first and the last step of a loop, at most, by the sum of their lengths [1]."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -343,9 +345,9 @@ class SequenceJob:
             return
         loop = self._cyclic
         if loop is None:
-            loop = not beside.any() and is_loop(self._system, self._start, energy.preferred, self._own)
+            loop = not beside.any() and _is_loop(self._system, self._start, energy.preferred, self._own)
         if loop:
-            frames, times = rounds(times, self._own, options.smoothness)
+            frames, times = _rounds(times, self._own, options.smoothness)
             more = (len(frames) - (end - begin + 1)) // 2
         # Where the frames are, such as on the keys of a bake before, has no part in where a motion ends.
         start = energy.preferred / energy.weight if self._far else energy.unwound(self._begin)
@@ -504,3 +506,85 @@ def _explained(why: Explanation | None, task: Task, error: float, smoothed: floa
     if why is None:
         return Explanation(task.label, error, task.angular, Reason.SMOOTHNESS, level=task.priority)
     return replace(why, error=error, smoothed=smoothed)
+
+
+# Loops, whose last frame is the first one again
+
+
+def _is_loop(system: System, values: FloatArray, preferred: FloatArray, own: slice) -> bool:
+    """Whether some frames are a loop, by targets, preferred pose and what no solve moves.
+
+    They must go through the seam as they come to it: what rests at an end, or comes back the way it went,
+    needs no other end. The targets of other frames must rest, or go round once more: otherwise the motion
+    goes on beyond.
+
+    Args:
+        system: Of F frames.
+        values: Where they start, (F, nv) [m, rad].
+        preferred: What they prefer, (F, nv).
+        own: The frames.
+    """
+    first, last = own.start, own.stop - 1
+    if last - first < 3:
+        return False
+    ends = system.select(np.array([first, last]))
+    # Fixed channels and scales may differ too, which shows in the places of joints and of tasks' points.
+    posed = ends.place(values[[first, first]])
+    places = posed.matrices * np.array([1.0, 1.0, 1.0, 1.0 / system.reach])
+    pairs = preferred[[first, last]] / system.units, places, ends.residual(posed) / system.row_units
+    if not all(np.allclose(one, other, rtol=0.0, atol=SAME) for one, other in pairs):
+        return False
+    if ends.given is not None and (ends.given[0] != ends.given[1]).any():
+        return False
+    begin, end = (_step(system, preferred, frame) for frame in (first, last - 1))
+    way = np.linalg.norm(begin) + np.linalg.norm(end)
+    if way <= SAME or np.linalg.norm(end - begin) > CONTINUES * way:
+        return False
+    frames = np.arange(len(values))
+    beside = frames[(frames < first) | (frames > last)]
+    again = first + (beside - first) % (last - first)
+    return _aim_alike(system, [first], [last]) and any(
+        _aim_alike(system, beside.tolist(), like.tolist()) for like in (np.clip(beside, first, last), again)
+    )
+
+
+def _aim_alike(system: System, frames: list[int], others: list[int]) -> bool:
+    """Whether frames have the same targets as others, one by one, also those that are not taken."""
+    return all(
+        np.allclose(_aim(system, frame), _aim(system, other), rtol=0.0, atol=SAME)
+        for frame, other in zip(frames, others, strict=True)
+    )
+
+
+def _aim(system: System, frame: int) -> FloatArray:
+    """Targets of a frame in one array, places by the reach, (k,) [1]; 0 where there are none."""
+    tasks = system.select(np.array([frame])).tasks
+    every = [each for task in tasks for each in (task.alternatives if isinstance(task, OneOf) else (task,))]
+    sizes = [isinstance(task.arrays[task.target_field], OrientationField) or system.reach for task in every]
+    aims = [task.aim.ravel() / size for task, size in zip(every, sizes, strict=True)]
+    return np.nan_to_num(np.concatenate([np.zeros(0), *aims]))
+
+
+def _step(system: System, preferred: FloatArray, frame: int) -> FloatArray:
+    """How targets and preferred poses (F, nv) change from a frame to the next, (k,) [1]."""
+    aims = _aim(system, frame + 1) - _aim(system, frame)
+    return np.concatenate([aims, (preferred[frame + 1] - preferred[frame]) / system.units])
+
+
+def _rounds(times: FloatArray, own: slice, smoothness: float) -> tuple[IntArray, FloatArray]:
+    """Frames and times of a loop, with those of the rounds before and after.
+
+    Args:
+        times: Of all frames, rising, (F,) [s].
+        own: The frames of the loop.
+        smoothness: τ [s], above 0: as many frames are added as the terms over time reach.
+
+    Returns:
+        The frames of F, (n,), and their times, rising, (n,) [s]; as many before the loop as after it.
+    """
+    begin, end = int(own.start), int(own.stop) - 1
+    period, count = float(times[end] - times[begin]), end - begin
+    more = ceil(OVERLAP * min(smoothness, period) * count / period)
+    numbers = np.arange(-more, count + 1 + more)
+    frames = begin + numbers % count
+    return frames, times[frames] + numbers // count * period
