@@ -207,9 +207,8 @@ class Energy:
 
     def select(self, frames: IntArray) -> Energy:
         """A copy for some of the frames."""
-        some = alike(self)
-        some.system = self.system.select(frames)
-        some.preferred, some.penalty_weights = self.preferred[frames], self.penalty_weights[frames]
+        preferred, weights = self.preferred[frames], self.penalty_weights[frames]
+        some = alike(self, system=self.system.select(frames), preferred=preferred, penalty_weights=weights)
         if self.lower.ndim > 1:
             some.lower, some.upper = self.lower[frames], self.upper[frames]
         if self.row_scale.ndim > 1:
@@ -218,51 +217,34 @@ class Energy:
 
     def emphasising(self, factors: FloatArray) -> Energy:
         """A copy in which rows weigh more inside their penalties by factors (N, m)."""
-        some = alike(self)
-        some.row_scale = self.row_scale * factors
-        some._jacobian_scale = some.row_scale[..., None] / self.weight
-        return some
-
-    def with_targets_of(self, frames: IntArray) -> Energy:
-        """A copy as by `select` that keeps the alternatives taken in the present frames."""
-        return self.select(frames).taking(self.system.taken)
+        scale = self.row_scale * factors
+        return alike(self, row_scale=scale, _jacobian_scale=scale[..., None] / self.weight)
 
     def taking(self, taken: IntArray) -> Energy:
         """A copy with given alternatives of choices, (N, C)."""
-        some = alike(self)
-        some.system = self.system.taking(taken)
-        return some
+        return alike(self, system=self.system.taking(taken))
 
     def within(self, lower: FloatArray, upper: FloatArray) -> Energy:
         """A copy whose channels stay inside a further box, (N, nv) each."""
-        some = alike(self)
-        some.lower, some.upper = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
-        return some
+        return alike(self, lower=np.maximum(self.lower, lower), upper=np.minimum(self.upper, upper))
 
     def allowing(self, residual: FloatArray) -> Energy:
         """A copy in which tasks count as met at given scaled residuals (N, m)."""
-        some = alike(self)
-        some.allowed = residual
-        return some
+        return alike(self, allowed=residual)
 
     def preferring(self, values: FloatArray) -> Energy:
         """A copy with other preferred poses, (N, nv) [m, rad]."""
-        some = alike(self)
-        some.preferred = values * self.weight
-        return some
+        return alike(self, preferred=values * self.weight)
 
     def drawn(self, values: FloatArray, pull: float) -> Energy:
         """A copy drawn to poses (N, nv) too, by `pull` times as much; all of it is divided by 1 + pull."""
         away = self.unturned(values * self.weight - self.preferred) / self.weight
-        some = self.preferring(values - away / (1.0 + pull))
-        some.softness = self.softness * (1.0 + pull)
-        return some.with_penalty_weights(self.penalty_weights / (1.0 + pull))
+        some = self.with_penalty_weights(self.penalty_weights / (1.0 + pull))
+        return alike(some.preferring(values - away / (1.0 + pull)), softness=self.softness * (1.0 + pull))
 
     def weakened(self, weights: PenaltyWeights) -> Energy:
         """A copy with other penalty weights, none above the present ones."""
-        some = alike(self)
-        some.penalty_weights = np.minimum(self._weights_of(weights), self.penalty_weights)
-        return some
+        return self.with_penalty_weights(np.minimum(self._weights_of(weights), self.penalty_weights))
 
     def softened(self, frames: BoolArray) -> Energy:
         """A copy with the penalty weights that lead past local minima in some frames, (N,)."""
@@ -271,9 +253,7 @@ class Energy:
 
     def with_penalty_weights(self, penalty_weights: FloatArray) -> Energy:
         """A copy with given penalty weights, (N, K)."""
-        some = alike(self)
-        some.penalty_weights = penalty_weights
-        return some
+        return alike(self, penalty_weights=penalty_weights)
 
     def at(self, values: FloatArray) -> State:
         """Evaluate at values (N, nv), brought inside the limits and onto those that are a hair away."""
@@ -316,9 +296,7 @@ class Energy:
         if not turns.any():
             return self, values
         turns = np.pad(turns / self.weight, ((1, 0), (0, 0)))
-        some = alike(self)
-        some.lower, some.upper = self.lower + turns, self.upper + turns
-        return some, values + turns
+        return alike(self, lower=self.lower + turns, upper=self.upper + turns), values + turns
 
     def centred(self, values: FloatArray) -> FloatArray:
         """Poses (N, nv) in which channels with limits on both sides are in the middle of these."""

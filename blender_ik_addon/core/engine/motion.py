@@ -604,7 +604,7 @@ def _asked(
 def _residual(energy: Energy, values: FloatArray, later: int) -> FloatArray:
     """Residual of bodies (F, nv) for the targets of so many frames later, (F, m)."""
     frames = np.clip(np.arange(len(values)) + later, 0, len(values) - 1)
-    return energy.with_targets_of(frames).at(values).residual
+    return energy.select(frames).taking(energy.system.taken).at(values).residual
 
 
 def _interpolated(known: FloatArray, values: FloatArray, wanted: FloatArray) -> FloatArray:

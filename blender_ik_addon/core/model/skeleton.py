@@ -521,8 +521,7 @@ class Pose:
     def with_channels(self, channels: FloatArray) -> Pose:
         """The same scale with other channels."""
         if channels.shape == self.channels.shape:
-            other = alike(self)  # its scale has been checked
-            object.__setattr__(other, "channels", frozen(channels))
+            other = alike(self, channels=frozen(channels))  # its scale has been checked
             if not usable(other.channels):
                 raise _unusable(other.channels)
             return other

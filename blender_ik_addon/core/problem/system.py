@@ -274,27 +274,20 @@ class System:
 
     def select(self, frames: IntArray) -> System:
         """A copy for some of the frames."""
-        some = alike(self)
-        some._frames = self._frames[frames]
-        some.mechanism = self.mechanism.select(frames)
-        some._kinds = [rows.select(frames) for rows in self._kinds]
-        if self.given is not None:
-            some.given = self.given[frames]
-        if self.recorded is not None:
-            some.recorded, some.preferred = self.recorded[frames], self.preferred[frames]
-        if self._held is not None:
-            some._held = self._held[frames]
-        return some
+        own, by_frame = vars(self), ("given", "recorded", "preferred", "_held")
+        return alike(
+            self,
+            _frames=self._frames[frames],
+            mechanism=self.mechanism.select(frames),
+            _kinds=[rows.select(frames) for rows in self._kinds],
+            **{name: own[name][frames] for name in by_frame if np.ndim(own[name]) > 1},
+        )
 
     def aimed(self, targets: Sequence[FloatArray]) -> System:
         """A copy of a system of one frame with other targets, the `aim` of one like each of its tasks."""
-        some = alike(self)
-        some._targets, some._moved = targets, None
-        some._kinds = [
-            rows.aimed([targets[number] for number in own])
-            for rows, own in zip(self._kinds, self._numbers, strict=True)
-        ]
-        return some
+        pairs = zip(self._kinds, self._numbers, strict=True)
+        kinds = [rows.aimed([targets[number] for number in own]) for rows, own in pairs]
+        return alike(self, _targets=targets, _moved=None, _kinds=kinds)
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:
@@ -389,9 +382,8 @@ class System:
 
     def taking(self, taken: IntArray) -> System:
         """A copy with given alternatives, (F or 1, C)."""
-        some = alike(self)
-        some._kinds = [rows.taking(taken) if isinstance(rows, ChoiceRows) else rows for rows in self._kinds]
-        return some
+        kinds = [rows.taking(taken) if isinstance(rows, ChoiceRows) else rows for rows in self._kinds]
+        return alike(self, _kinds=kinds)
 
     def taken_labels(self, frame: int = 0) -> tuple[str, ...]:
         """Label of what each of `tasks` has taken of its alternatives; empty where it has none, (T,)."""

@@ -513,17 +513,11 @@ class Rows(ABC):
         """The same rows for some of the frames."""
         own = vars(self)
         chosen = {name: own[name][frames] for name in self.by_frame if len(own.get(name, ())) > 1}
-        if not chosen:
-            return self
-        some = alike(self)
-        vars(some).update(chosen)
-        return some
+        return alike(self, **chosen) if chosen else self
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other targets, one for each task, each the `aim` of one."""
-        some = alike(self)
-        some._target, some._at = np.array(targets)[None], None
-        return some
+        return alike(self, _at=None, _target=np.array(targets)[None])
 
     @property
     def clears(self) -> bool:

@@ -83,10 +83,7 @@ class ChannelRows(Rows, of=StayNear):
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other channels, (n, 6) each."""
         wanted = zip(self._mechanism.of_channels(np.array(targets)), self._columns_of, strict=True)
-        some = alike(self)
-        some._at = None
-        some._target = np.concatenate([row[own] for row, own in wanted])[None]
-        return some
+        return alike(self, _at=None, _target=np.concatenate([row[own] for row, own in wanted])[None])
 
     def _value(self, posed: PosedMechanism) -> FloatArray:
         rows = np.zeros((len(posed.values), len(self.angular)))

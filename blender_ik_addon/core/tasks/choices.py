@@ -153,24 +153,18 @@ class ChoiceRows(Rows, of=OneOf):
 
     def select(self, frames: IntArray) -> ChoiceRows:
         """The same rows for some of the frames."""
-        some = alike(super().select(frames))
-        some._rows = [rows.select(frames) for rows in self._rows]
-        return some
+        return alike(super().select(frames), _rows=[rows.select(frames) for rows in self._rows])
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other targets, as for `OneOf.moved`."""
-        some, every = alike(self), chain.from_iterable(targets)
-        some._at = None
-        some._rows = [rows.aimed([target]) for rows, target in zip(self._rows, every, strict=True)]
-        return some
+        pairs = zip(self._rows, chain.from_iterable(targets), strict=True)
+        return alike(self, _at=None, _rows=[rows.aimed([target]) for rows, target in pairs])
 
     # Choosing
 
     def taking(self, taken: IntArray) -> ChoiceRows:
         """The same rows with given alternatives, (F or 1, tasks)."""
-        some = alike(self)
-        some.taken, some._at = taken, None
-        return some
+        return alike(self, _at=None, taken=taken)
 
     def nearest(self, posed: PosedMechanism, kept: IntArray | None = None) -> IntArray:
         """The alternatives with the smallest errors, those kept within their margins, (F, tasks)."""

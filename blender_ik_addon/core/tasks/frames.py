@@ -13,7 +13,7 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray, check_number, frozen, times
+from ..arrays import FloatArray, IntArray, alike, check_number, frozen, times
 from ..errors import IKError
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism
 from ..model.rotation import left_jacobian_inverse, log_hessian, rotvec_from_matrix
@@ -91,9 +91,7 @@ class PlaceRows(Rows):
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other targets, (3,) [m] each."""
-        some = super().aimed(targets)
-        some._target = some._target + self._shift
-        return some
+        return alike(self, _at=None, _target=np.array(targets)[None] + self._shift)
 
     def _value(self, posed: PosedMechanism) -> FloatArray:
         self._points: FloatArray = posed.points(self._anchors, self._local)

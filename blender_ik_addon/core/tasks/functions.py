@@ -174,9 +174,7 @@ class DistanceRows(PointFunctionRows, of=KeepDistance):
 
     def aimed(self, targets: Sequence[FloatArray]) -> Self:
         """The same rows of one frame with other places (3,) or distances (), as for `KeepDistance.moved`."""
-        some = alike(self)
-        some._at = None
-        some._target, some._distance = self._target.copy(), self._distance.copy()
+        some = alike(self, _at=None, _target=self._target.copy(), _distance=self._distance.copy())
         for task, target in enumerate(targets):
             (some._target if self._to_place[task] else some._distance)[:, task] = target
         return some
