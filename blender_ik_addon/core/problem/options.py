@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import inf, radians
-from typing import Final, Literal, TypedDict
+from typing import Final, Literal, TypedDict, get_args
 
 from ..arrays import check_number, check_whole
 from ..errors import IKError
@@ -39,21 +39,10 @@ USED_BY: Final[dict[str, frozenset[str]]] = {
 }
 """The methods that have a use for a setting; every method has for those that are not listed."""
 
-
-ABOVE_ZERO: Final = (
-    "tolerance_position",
-    "tolerance_rotation",
-    "step_tolerance",
-    "max_angle",
-    "damping",
-    "null_space_gain",
-    "element_weight",
-    "pop_angle",
-)
-"""Settings that must be above 0."""
+FROM_ZERO: Final = ("gamma", "smoothness")
+"""Settings that may be 0; other numbers must be above it."""
 
 Redundancy = Literal["preferred", "start"]
-REDUNDANCY: Final[tuple[Redundancy, ...]] = ("preferred", "start")
 
 
 @dataclass(frozen=True)
@@ -108,19 +97,19 @@ class SolverOptions:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise IKError(f"unknown method {self.method!r}; there are {', '.join(METHODS)}")
-        if self.redundancy not in REDUNDANCY:
-            raise IKError(f"redundancy must be one of {', '.join(REDUNDANCY)}, got {self.redundancy!r}")
+        known = get_args(Redundancy)
+        if self.redundancy not in known:
+            raise IKError(f"redundancy must be one of {', '.join(known)}, got {self.redundancy!r}")
         for key, least in (("max_iterations", 1), ("restarts", 0)):
             check_whole(key, getattr(self, key), least)
-        for key in ABOVE_ZERO:
-            check_number(key, getattr(self, key), 0.0, above=True)
-        for key in ("gamma", "smoothness"):
-            check_number(key, getattr(self, key), 0.0)
+        for each in fields(self):
+            if each.type == "float":
+                check_number(each.name, getattr(self, each.name), 0.0, above=each.name not in FROM_ZERO)
         if self.clamp_distance is not None and self.clamp_distance != inf:
             check_number("clamp_distance", self.clamp_distance, 0.0, above=True)
         if self.alternate_jacobian and not self.uses("alternate_jacobian"):
-            known = ", ".join(name for name in METHODS if name in USED_BY["alternate_jacobian"])
-            raise IKError(f"{self.method} has no use for the alternate Jacobian; these have: {known}")
+            users = ", ".join(name for name in METHODS if name in USED_BY["alternate_jacobian"])
+            raise IKError(f"{self.method} has no use for the alternate Jacobian; these have: {users}")
 
     def uses(self, setting: str) -> bool:
         """Whether the method has a use for one of these fields."""
