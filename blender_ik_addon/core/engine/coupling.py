@@ -75,12 +75,7 @@ class Coupling:
 
     @classmethod
     def of(cls, times: FloatArray, smoothness: float) -> Coupling:
-        """Terms over time for frames at given times.
-
-        Args:
-            times: Rising, (F,) [s].
-            smoothness: τ [s], above 0.
-        """
+        """Terms over time for frames at rising times (F,) [s], with a smoothness τ above 0 [s]."""
         frames = len(times)
         steps = np.diff(times)
         middle = np.median(steps) if len(steps) else 1.0
@@ -167,10 +162,7 @@ class Part:
     def energies(self, own: FloatArray, deviation: FloatArray, stiffness: FloatArray) -> FloatArray:
         """Energies of frames with the terms over time, (n,), but for what the others have among themselves.
 
-        Args:
-            own: Energies of the frames alone, (n,).
-            deviation: d, (n, nv).
-            stiffness: S, (nv,).
+        From those of the frames alone, (n,), d (n, nv) and S (nv,).
         """
         over_time = np.einsum(
             "fv,v,fv->f", deviation, stiffness, 0.5 * self.band.times(deviation) + self.of_fixed

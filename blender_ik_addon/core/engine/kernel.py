@@ -36,7 +36,6 @@ from typing import Final, TypeVar
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
-from ..model.mechanism import PosedMechanism
 from ..problem.options import SolverOptions
 from .coupling import BandFactors, Coupling, Part
 from .energy import ROUNDING_OFF, Energy, Model, State
@@ -91,11 +90,6 @@ class Minimum:
     def values(self) -> FloatArray:
         """(N, nv) [m, rad]."""
         return self.state.values
-
-    @property
-    def posed(self) -> PosedMechanism:
-        """The mechanism there."""
-        return self.state.posed
 
 
 class Descent(Iterator[None]):

@@ -93,11 +93,9 @@ class Window:
 
 
 def windows(times: FloatArray, smoothness: float) -> Iterator[Window]:
-    """Parts of a motion that overlap by so much time that what is kept of one does not know where it ends.
+    """Parts of a motion with frames at rising times (F,) [s], and a smoothness τ above 0 [s].
 
-    Args:
-        times: Of the frames, rising, (F,) [s].
-        smoothness: τ [s], above 0.
+    They overlap by so much time that what is kept of one does not know where it ends.
     """
     frames, begin, overlap = len(times), 0, OVERLAP * smoothness
     while begin < frames:
@@ -199,11 +197,7 @@ class Motion:
         goes from frame to frame between these motions. Where there are many combinations, some choices are
         made before the others, which take what is nearest on the whole meanwhile.
 
-        Args:
-            end: Part of the work that is done then [1].
-
-        Returns:
-            That way, (F, nv) [m, rad].
+        Returns that way, (F, nv) [m, rad], at the `end` of so much of the work [1].
         """
         # With the same weights for all, whether their targets move or not.
         weak = self._energy.weakened(_moving(self._energy))
@@ -229,7 +223,7 @@ class Motion:
     def _from_far_apart(self, weak: Energy, begin: float, end: float) -> Plan[FloatArray]:
         """The motion of least energy, in frames far apart first and interpolated to all, (F, nv) [m, rad].
 
-        From one part of the work to another [1].
+        It takes the work from one part to another [1].
         """
         frames = len(self._times)
         spacings = [spacing for spacing in SPACINGS[:-1] if frames >= 2 * spacing] or [1]
@@ -306,15 +300,14 @@ class Motion:
         """The minimum with what can be met strengthened by what the motion of its targets asks for.
 
         Args:
-            energy: Of the F frames.
-            weak: With the penalty weights of a motion.
+            energy: With the penalty weights of poses.
+            weak: With those of a motion.
             values: Where to start, (F, nv).
             coupling: Terms over time.
             rows: What each frame can meet, with all levels above, (F, m).
             alone: Poses in which it does, (F, nv).
 
-        Returns:
-            It, and the energy with these weights.
+        Returns the energy with these weights too.
         """
         met = _met(energy, rows)
         # Soft tasks keep their weight: they are meant to give way.
@@ -402,13 +395,8 @@ class Motion:
     ) -> Plan[FloatArray]:
         """The motion of least energy from minimum to minimum of its frames, (F, nv).
 
-        Of those that each frame alone has, and those to which they lead in the frames before and after.
-
-        Args:
-            energy: Of F frames.
-            values: Where to search from too, (F, nv).
-            coupling: Terms over time.
-            restarts: Most random starts of each frame.
+        Of those that each frame alone has, found from values (F, nv) with so many restarts at most, and those
+        to which they lead in the frames before and after.
         """
         options, frames = replace(self._options, restarts=restarts), range(len(values))
         poses = list[tuple[FloatArray, FloatArray]]()
@@ -462,14 +450,10 @@ def _nearest(energy: Energy, values: FloatArray) -> IntArray:
 def _lowest_way(
     energy: Energy, poses: Sequence[tuple[FloatArray, FloatArray]], coupling: Coupling
 ) -> IntArray:
-    """Which of some poses the motion of least energy has in each frame, (F,).
+    """Which of some poses the motion of least energy has in each of two frames or more, (F,).
 
-    By dynamic programming over the poses of two frames in turn, which the terms over time need.
-
-    Args:
-        energy: Of F frames, two at least.
-        poses: Of each frame, (W, nv), and their own energies, (W,); W may differ.
-        coupling: Terms over time.
+    By dynamic programming over the poses of two frames in turn, which the terms over time need. Each frame
+    has poses (W, nv) and their own energies (W,), of which W may differ.
     """
     own = [share * energies for share, (_, energies) in zip(coupling.shares, poses, strict=True)]
     deviations = [

@@ -70,7 +70,7 @@ def searching(
     if not (far and energy.penalties):
         return (yield Descent(energy, values, options, callback=callback))
     found = yield from _lowest_about(energy, values, options, callback)
-    missed = np.flatnonzero((energy.system.errors(found.posed) > tolerance).any(axis=1))
+    missed = np.flatnonzero((energy.system.errors(found.state.posed) > tolerance).any(axis=1))
     # Again from a pose that is lower: it would be found when this one is solved again.
     while options.restarts and len(missed) and not found.cancelled:
         before = found.energies

@@ -371,11 +371,7 @@ class System:
         return np.broadcast_to(np.int64(taken), (len(self._frames), len(self.alternatives)))
 
     def nearest(self, posed: PosedMechanism, kept: IntArray | None = None) -> IntArray:
-        """The alternatives with the least errors at a pose, (F, C).
-
-        Args:
-            kept: Those that stay while they are within their margins, (F or 1, C).
-        """
+        """The alternatives with the least errors at a pose, (F, C), those kept within their margins."""
         if self.choices is None:
             return np.zeros((len(posed.values), 0), dtype=np.int64)
         return self.choices.nearest(posed, kept)

@@ -264,13 +264,9 @@ class Follower:
         return self._followed(0, moving=True)
 
     def _towards(self, energy: Energy, goal: FloatArray, turn: float, most: float) -> FloatArray:
-        """Free channels of the body after one update on its way to a goal, (1, nv).
+        """Free channels of the body after one update on its way to a goal, (1, nv) each.
 
-        Args:
-            energy: Of the pose.
-            goal: Where it goes.
-            turn: Largest change of an angle [rad].
-            most: The largest that is tried for a body that would leave its targets otherwise [rad].
+        No angle changes by more than `turn`, or `most` where it would leave its targets otherwise [rad].
         """
         left = self._turn(goal)
         if left <= turn:

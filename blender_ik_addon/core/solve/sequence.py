@@ -512,17 +512,11 @@ def _explained(why: Explanation | None, task: Task, error: float, smoothed: floa
 
 
 def _is_loop(system: System, values: FloatArray, preferred: FloatArray, own: slice) -> bool:
-    """Whether some frames are a loop, by targets, preferred pose and what no solve moves.
+    """Whether the own ones of F frames are a loop: in targets, preferred poses (F, nv), what no solve moves.
 
     They must go through the seam as they come to it: what rests at an end, or comes back the way it went,
     needs no other end. The targets of other frames must rest, or go round once more: otherwise the motion
     goes on beyond.
-
-    Args:
-        system: Of F frames.
-        values: Where they start, (F, nv) [m, rad].
-        preferred: What they prefer, (F, nv).
-        own: The frames.
     """
     first, last = own.start, own.stop - 1
     if last - first < 3:
@@ -572,15 +566,9 @@ def _step(system: System, preferred: FloatArray, frame: int) -> FloatArray:
 
 
 def _rounds(times: FloatArray, own: slice, smoothness: float) -> tuple[IntArray, FloatArray]:
-    """Frames and times of a loop, with those of the rounds before and after.
+    """Frames of a loop and their times, (n,) [s] each, with those of the rounds before and after.
 
-    Args:
-        times: Of all frames, rising, (F,) [s].
-        own: The frames of the loop.
-        smoothness: τ [s], above 0: as many frames are added as the terms over time reach.
-
-    Returns:
-        The frames of F, (n,), and their times, rising, (n,) [s]; as many before the loop as after it.
+    As many are added on either side of the own frames, with times (F,), as the terms over time reach.
     """
     begin, end = int(own.start), int(own.stop) - 1
     period, count = float(times[end] - times[begin]), end - begin

@@ -116,13 +116,7 @@ class Solution:
 
 
 def ended(met: bool, reached: bool, converged: bool) -> Status:
-    """How a solve ended.
-
-    Args:
-        met: Whether all tasks are within their tolerances.
-        reached: Whether all targets are, without preferences.
-        converged: Whether the pose is at rest.
-    """
+    """How a solve ended: whether all tasks are met, all but preferences reached, and the pose at rest."""
     if met or (reached and converged):
         return Status.REACHED
     return Status.SETTLED if converged else Status.MAX_ITERATIONS
@@ -237,9 +231,7 @@ def solving(
 
     Args:
         system: The problem on `pose`.
-        pose: Where to start.
-        options: Settings.
-        callback: As for `solve`.
+        pose: As for `solve`, likewise options and callback.
         far: Whether to restart from other poses where targets are missed.
         kept: Alternatives that were taken before, (1, C).
     """
@@ -327,7 +319,7 @@ def _solved_choice(
     Args:
         system: Tasks of one frame.
         choices: Those among them that have alternatives.
-        start: The free channels, (1, nv).
+        start: Where to begin, (1, nv).
         slack: Rise of |r| of a level [1], in scaled units, that does not count.
         solve: Solves a system that has taken its alternatives, beginning at free channels (1, nv).
         kept: Alternatives that stay while they are within their margins, (1, C).
