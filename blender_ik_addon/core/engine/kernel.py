@@ -104,7 +104,7 @@ class Descent(Iterator[None]):
         values: FloatArray,
         options: SolverOptions,
         *,
-        step_tolerance: float | FloatArray | None = None,
+        step_tolerance: float | None = None,
         max_iterations: int | IntArray | None = None,
         decrease_tolerance: float = 0.0,
         far: bool | BoolArray = False,
@@ -117,8 +117,8 @@ class Descent(Iterator[None]):
             energy: Of N frames.
             values: Where to start, (N, nv) [m, rad].
             options: How exactly, and by which steps.
-            step_tolerance: In place of theirs, for all groups or each, (G,) [rad].
-            max_iterations: Likewise.
+            step_tolerance: In place of theirs [rad].
+            max_iterations: Likewise, for all groups or each, (G,).
             decrease_tolerance: Decrease of a group's energy [1] at which it is at rest too.
             far: Whether the minimum of the groups, or of each, (G,), may be far from the start.
             coupling: What ties the N frames of a motion together, G = 1; None: every frame is a group, G = N.
@@ -128,13 +128,12 @@ class Descent(Iterator[None]):
         groups = count if coupling is None else 1
         if coupling is not None:
             energy, values = energy.continuous(values)
-        tolerance = options.step_tolerance if step_tolerance is None else step_tolerance
         most = options.max_iterations if max_iterations is None else max_iterations
         self.max_angle = options.max_angle
         self._whole, self._coupling, self._callback = energy, coupling, callback
         self._damping: FloatArray = np.full(count, np.where(far, *DAMPING))
         self._held: BoolArray = np.zeros(values.shape, dtype=np.bool_)
-        self._precision = np.broadcast_to(tolerance, groups)
+        self._precision = options.step_tolerance if step_tolerance is None else step_tolerance
         self._most, self._least = np.broadcast_to(most, groups), decrease_tolerance
         self._iterations = np.zeros(groups, dtype=np.int64)
         self._number, self._cancelled = 0, False
@@ -173,7 +172,7 @@ class Descent(Iterator[None]):
             beside = tied.times(here.deviation) / tied.shares[:, None] * self.energy.stiffness
         outcome = _Step(self, self.energy.model(here, self.damping, beside, self.held)).attempt()
         groups = moving if tied is None else np.zeros(1, dtype=np.int64)
-        precision = self._precision[groups]
+        precision = self._precision
         farthest = self.by_group(outcome.sizes).max(axis=1)
         # What promises less than the precision of all channels is rounding, or the work of limits.
         least = precision**2 * here.values.shape[1] * self.frames

@@ -252,7 +252,6 @@ def solving(
             state = energy.at(energy.preferred / energy.weight)
             values, norms = system.recorded_or(state.values), [energy.by_level(state.squares)]
             return _solution(system, pose, values, True, False, 0, norms, options, energy)
-        searched = options if far else replace(options, restarts=0)
         history = list[FloatArray]()
 
         def noted(number: int, state: State) -> bool:
@@ -260,7 +259,7 @@ def solving(
             return callback is not None and number > 0 and callback(number, state.values[-1])
 
         limits = tolerances(system, options)
-        found = yield from searching(energy, energy.unwound(begin), searched, limits, noted, far=far)
+        found = yield from searching(energy, energy.unwound(begin), options, limits, noted, far=far)
         history[-1] = energy.by_level(found.state.squares)
         converged, iterations = bool(found.converged[0]), int(found.iterations[0])
         # Random starts may have wound angles another way.
