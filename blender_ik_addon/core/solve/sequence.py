@@ -452,11 +452,7 @@ class SequenceJob:
                 for why, task, error, smoothed, met in zip(whys, system.tasks, *columns, strict=True)
             )
 
-        shown = errors
-        if system.given is not None:
-            shown = np.where(system.given, errors, np.nan)
-        goals = ~system.preferences
-        hits = np.logical_and.reduce(reached | ~goals, axis=1)
+        hits = np.logical_and.reduce(reached | system.preferences, axis=1)
         ends = np.stack([reached.all(axis=1), hits, self._converged[:count]], axis=1)
         poses = system.mechanism.with_values(self._poses[:count], self._values[:count])
         return SequenceSolution(
@@ -464,7 +460,7 @@ class SequenceJob:
             tasks=system.tasks,
             statuses=tuple(ended(*map(bool, each)) for each in ends),
             iterations=self._iterations[:count],
-            errors=shown,
+            errors=errors if system.given is None else np.where(system.given, errors, np.nan),
             reached=count == frames and bool(hits.all()),
             cancelled=count < frames,
             smoothing=smoothing,
