@@ -298,11 +298,11 @@ class Energy:
         turns = np.pad(turns / self.weight, ((1, 0), (0, 0)))
         return alike(self, lower=self.lower + turns, upper=self.upper + turns), values + turns
 
-    def centred(self, values: FloatArray) -> FloatArray:
-        """Poses (N, nv) in which channels with limits on both sides are in the middle of these."""
+    def centred(self) -> FloatArray:
+        """The preferred poses, but channels with limits on both sides in the middle of these, (N, nv)."""
         bounded = np.isfinite(self.upper - self.lower)
         middle = 0.5 * np.add(self.lower, self.upper, where=bounded, out=np.zeros(bounded.shape))
-        return np.where(bounded, middle, values)
+        return np.where(bounded, middle, self.preferred / self.weight)
 
     def squares(self, residual: FloatArray) -> FloatArray:
         """|r|² of each penalty for residuals (N, m), (N, K) [1]."""

@@ -139,7 +139,7 @@ def _lowest_about(
 ) -> Plan[Minimum]:
     """The minimum next to where the body is (N, nv), or the one that is found from the preferred pose."""
     count, most = len(values), options.max_iterations
-    starts = np.concatenate([values, energy.centred(energy.preferred / energy.weight)])
+    starts = np.concatenate([values, energy.centred()])
     weak = np.arange(2 * count) >= count
     many = energy.select(np.arange(2 * count) % count).softened(weak)
     at_most = np.where(weak, most, 1)
@@ -232,12 +232,12 @@ def random_starts(energy: Energy, count: int) -> FloatArray:
     """The preferred pose, and others spread evenly inside the limits, (count, nv) [m, rad]; of one frame."""
     preferred = energy.preferred[0] / energy.weight
     angle, part = RANGE
-    room = np.where(energy.system.rotates, angle, part * energy.system.problem.skeleton.reach)
+    room = np.where(energy.system.rotates, angle, part * energy.system.reach)
     shape = energy.preferred.shape
     least: FloatArray = np.broadcast_to(energy.lower, shape)[0]
     most: FloatArray = np.broadcast_to(energy.upper, shape)[0]
     lower = np.where(np.isfinite(least), least, np.minimum(preferred, most) - room)
     upper = np.where(np.isfinite(most), most, np.maximum(preferred, least) + room)
     starts = lower + np.random.default_rng(SEED).random((count, len(lower))) * (upper - lower)
-    starts[:1] = energy.centred(energy.preferred / energy.weight)
+    starts[:1] = energy.centred()
     return starts
