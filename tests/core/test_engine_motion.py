@@ -24,7 +24,7 @@ from blender_ik_addon.core.engine.energy import Energy
 from blender_ik_addon.core.engine.motion import OVERLAP, Motion, different, windows
 from blender_ik_addon.core.model.skeleton import Skeleton
 from blender_ik_addon.core.problem.options import SolverOptions
-from blender_ik_addon.core.problem.system import System, assemble, tolerances
+from blender_ik_addon.core.problem.system import System, assemble
 from tests.core.builders import Array, chain, tip, torso, upper_body
 from tests.core.strategies import rotation_about
 
@@ -58,7 +58,7 @@ def prepared(skeleton: Skeleton, targets: Array, poses: Pose) -> tuple[System, E
 def prepare(energy: Energy, values: Array, times: Array, smoothness: float = 0.2) -> Motion:
     """A motion with the settings of a solve."""
     options = SolverOptions(smoothness=smoothness)
-    return Motion(energy, values, times, options, tolerances(energy.system, options))
+    return Motion(energy, values, times, options)
 
 
 def minimise_motion(energy: Energy, values: Array, times: Array, smoothness: float = 0.2) -> Motion:
@@ -182,7 +182,7 @@ def test_frames_that_have_little_to_go_end_at_the_minimum_too() -> None:
     targets[30] += (0.0, 0.6, 0.8)
     _, energy, values = prepared(arm(), targets, Pose.rest(arm(), (60,)))
     whole = minimise_motion(energy, values, times).values
-    again = Motion(energy, whole, times, SolverOptions(smoothness=0.2), np.full(1, 1e-4), far=False)
+    again = Motion(energy, whole, times, SolverOptions(smoothness=0.2), far=False)
     assert list(again.run())
     np.testing.assert_allclose(again.values, whole, atol=1e-5)
 

@@ -43,6 +43,7 @@ import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
+from ..problem.system import tolerances
 from .coupling import Coupling
 from .energy import LAST_WEIGHT, MET, SOFT, Energy, PenaltyWeights, State
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
@@ -119,7 +120,6 @@ class Motion:
         values: FloatArray,
         times: FloatArray,
         options: SolverOptions,
-        tolerance: FloatArray,
         *,
         far: bool = True,
     ) -> None:
@@ -130,7 +130,6 @@ class Motion:
             values: Where to start, (F, nv) [m, rad].
             times: Of the frames, rising, (F,) [s].
             options: Smoothness τ [s], above 0, how exactly, and how many restarts there are.
-            tolerance: Largest error at which each task counts as reached, (T,) [m] or [rad].
             far: Whether the minimum may be far from the start; otherwise all frames are solved at once.
         """
         self._far = far
@@ -142,7 +141,7 @@ class Motion:
         system = energy.system
         heavier = system.heaviest[system.level_of_task] / system.weights
         exact = MET * np.where(system.angular, 1.0, system.reach) * heavier
-        self._reached = np.maximum(tolerance, exact)
+        self._reached = np.maximum(tolerances(system, options), exact)
         self.values: FloatArray = values.copy()
         """(F, nv) [m, rad]."""
         self.alone: FloatArray = values.copy()

@@ -362,14 +362,8 @@ class SequenceJob:
             stretches = _stretches(keeps)
             self._values[keeps], self._converged[keeps] = values[keeps], True
         for stretch in stretches:
-            motion = Motion(
-                energy.select(frames[stretch]),
-                start[frames[stretch]],
-                times[stretch],
-                options,
-                tolerances(self._system, options),
-                far=self._far,
-            )
+            some = frames[stretch]
+            motion = Motion(energy.select(some), start[some], times[stretch], options, far=self._far)
             first, solved = int(stretch[0]), slice(0, len(stretch))
             if loop:
                 first, solved = begin, slice(more, more + end - begin + 1)
