@@ -16,6 +16,7 @@ each frame.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil
 from typing import Final
 
@@ -70,8 +71,6 @@ class Coupling:
     """Weight of each squared difference, (F − 1,) [1]."""
     accelerations: FloatArray
     """Weight of each squared difference of speeds, (F − 2,) [s²]."""
-    band: Band
-    """T."""
 
     @classmethod
     def of(cls, times: FloatArray, smoothness: float) -> Coupling:
@@ -84,20 +83,18 @@ class Coupling:
             shares = 0.5 * (np.append(steps, middle) + np.insert(steps, 0, middle)) / middle
         speeds = smoothness**2 / (steps * middle)
         mean = 0.5 * (steps[:-1] + steps[1:])
-        return cls._banded(shares, 1.0 / steps, speeds, ACCELERATION * smoothness**4 / (mean * middle))
+        return cls(shares, 1.0 / steps, speeds, ACCELERATION * smoothness**4 / (mean * middle))
 
-    @classmethod
-    def _banded(
-        cls, shares: FloatArray, rates: FloatArray, speeds: FloatArray, accelerations: FloatArray
-    ) -> Coupling:
-        """The matrix of given terms."""
-        frames = len(shares)
+    @cached_property
+    def band(self) -> Band:
+        """T."""
+        speeds, accelerations, frames = self.speeds, self.accelerations, len(self.shares)
         diagonal, first, second = np.zeros(frames), np.zeros(max(frames - 1, 0)), np.zeros(max(frames - 2, 0))
         diagonal[:-1] += speeds
         diagonal[1:] += speeds
         first -= speeds
         # Second difference by divided differences: (d2 − d1)/h2 − (d1 − d0)/h1, over the mean step.
-        a, c = rates[:-1], rates[1:]
+        a, c = self.rates[:-1], self.rates[1:]
         b = -(a + c)
         diagonal[:-2] += accelerations * a * a
         diagonal[1:-1] += accelerations * b * b
@@ -105,9 +102,9 @@ class Coupling:
         first[:-1] += accelerations * a * b
         first[1:] += accelerations * b * c
         second += accelerations * a * c
-        return cls(shares, rates, speeds, accelerations, Band(diagonal, first, second))
+        return Band(diagonal, first, second)
 
-    @property
+    @cached_property
     def span(self) -> int:
         """How many frames of the median step τ spans; 1 at least, all at most."""
         usual = float(np.median(self.speeds)) if len(self.speeds) else 0.0
@@ -126,11 +123,10 @@ class Coupling:
         accelerations = (
             self.accelerations * (self.rates[:-1] + self.rates[1:]) * np.linalg.norm(change, axis=1)
         )
-        return self._banded(
-            self.shares,
-            self.rates,
-            self.speeds * most / np.maximum(speeds, most),
-            self.accelerations * most / np.maximum(accelerations, most),
+        return replace(
+            self,
+            speeds=self.speeds * most / np.maximum(speeds, most),
+            accelerations=self.accelerations * most / np.maximum(accelerations, most),
         )
 
     def weighted(self, weights: FloatArray | float) -> Coupling:
