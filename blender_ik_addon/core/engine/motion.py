@@ -185,9 +185,17 @@ class Motion:
             self.finished = window.kept
 
     def _weak(self) -> Energy:
-        """The energy with the penalty weights of a motion."""
+        """The energy with the penalty weights of a motion, from the bodies where it starts."""
+        energy, values = self._energy, self._start
         span = Coupling.of(self._times, self._options.smoothness).span
-        return self._energy.with_penalty_weights(_penalty_weights(self._energy, self._start, span))
+        forth = (_residual(energy, values, 1) - energy.at(values).residual)[:-1]
+        way = np.linalg.norm(np.hstack([forth, np.diff(energy.preferred, axis=0)]), axis=1)
+        still = 1.0 / (1.0 + np.square(span / RESTING * np.pad(way, 1)))
+        still = np.pad(np.minimum(still[1:], still[:-1]), span, mode="edge")
+        part = np.convolve(still, np.full(2 * span + 1, 1.0 / (2 * span + 1)), "valid")
+        soft, strict = energy.weakened(_moving(energy)).penalty_weights, energy.penalty_weights
+        # Soft tasks keep their weight: they are meant to give way.
+        return energy.with_penalty_weights(soft * (strict / soft) ** (part[:, None] * energy.exact))
 
     def _choose(self, end: float) -> Plan[FloatArray]:
         """Take the alternatives with which the motion has the least energy.
@@ -519,19 +527,6 @@ def _moving(energy: Energy) -> PenaltyWeights:
     most, least = FIRM
     ratio = min(SOFT.ratio, (most / least) ** (1.0 / max(further, 1)))
     return PenaltyWeights(min(SOFT.last, most / ratio**further), ratio)
-
-
-def _penalty_weights(energy: Energy, values: FloatArray, span: int) -> FloatArray:
-    """σ of each penalty in a motion from bodies (F, nv) whose τ spans so many frames, (F, K)."""
-    forth = (_residual(energy, values, 1) - energy.at(values).residual)[:-1]
-    way = np.linalg.norm(np.hstack([forth, np.diff(energy.preferred, axis=0)]), axis=1)
-    still = 1.0 / (1.0 + np.square(span / RESTING * np.pad(way, 1)))
-    still = np.pad(np.minimum(still[1:], still[:-1]), span, mode="edge")
-    part = np.convolve(still, np.full(2 * span + 1, 1.0 / (2 * span + 1)), "valid")
-    soft = energy.weakened(_moving(energy)).penalty_weights
-    strict = energy.penalty_weights
-    # Soft tasks keep their weight: they are meant to give way.
-    return np.asarray(soft * (strict / soft) ** (part[:, None] * energy.exact), dtype=np.float64)
 
 
 def _apart(met: BoolArray, span: int) -> FloatArray:
