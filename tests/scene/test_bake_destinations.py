@@ -106,6 +106,24 @@ def test_a_strip_over_a_recording_plays_what_was_solved_and_can_be_muted(arm: An
     np.testing.assert_allclose(played(arm, SHOT), now, atol=1e-5)
 
 
+@pytest.mark.parametrize("to", ['ACTION', 'NEW'])
+def test_clips_in_strips_play_on_outside_of_what_is_baked_into_a_first_action(arm: Any, to: str):
+    """The action held its ends in all other frames, so the rest of the shot froze."""
+    animation, (first, *_, last) = arm.animation_data, SHOT
+    action, slot, animation.action = animation.action, animation.action_slot, None
+    clip = animation.nla_tracks.new().strips.new("clip", first, action)
+    clip.action_slot, clip.action_frame_end = slot, last
+    recorded, inside = played(arm, SHOT), [frame - 1 for frame in FRAMES]
+    cancel_at(posing.BakeJob(arm, FRAMES, to=to), 0.9)
+    assert animation.action is None and animation.action_extrapolation == 'HOLD'
+    report = posing.bake(arm, FRAMES, to=to, ease_in=2, ease_out=2)
+    assert report.reached, report.summary()
+    now = played(arm, SHOT)
+    assert np.abs(now[inside] - recorded[inside]).max() > 0.01
+    inside = inside[1:-1]  # the ends of the range are those of the clip
+    np.testing.assert_allclose(np.delete(now, inside, 0), np.delete(recorded, inside, 0), atol=1e-5)
+
+
 @pytest.mark.parametrize("ease", [0, 2])
 @pytest.mark.parametrize("to", [*BLENDS, 'ACTION'])
 def test_a_bone_that_a_constraint_scaled_is_scaled_by_its_keys_when_that_is_cleared(

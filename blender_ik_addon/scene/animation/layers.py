@@ -81,6 +81,8 @@ class NlaState:
     place: tuple[int, int]
     """Track and place in it of the strip that was there."""
     use_nla: bool
+    extrapolation: str
+    """Of the object's own action."""
     known_actions: frozenset[int]
     """Session uids."""
     strip: Mapping[str, Any]
@@ -106,6 +108,7 @@ class NlaState:
             len(tracks),
             places[0] if places else (0, 0),
             animation is None or animation.use_nla,
+            'HOLD' if animation is None else animation.action_extrapolation,
             frozenset(action.session_uid for action in bpy.data.actions),
             {} if strip is None else {key: getattr(strip, key) for key in _STRIP_STATE},
             0 if strip is None else strip.action.session_uid,
@@ -128,7 +131,7 @@ class NlaState:
             for _ in range(2):  # an end can only be set where the other one allows it
                 for key, value in self.strip.items():
                     setattr(strip, key, value)
-        animation.use_nla = self.use_nla
+        animation.use_nla, animation.action_extrapolation = self.use_nla, self.extrapolation
         for action in list(bpy.data.actions):
             if action.session_uid not in self.known_actions and not action.users:
                 bpy.data.actions.remove(action)
@@ -177,7 +180,7 @@ def make_strip(obj: Any, name: str, blend: str, span: tuple[float, float]) -> No
         action = bpy.data.actions.new(f"{obj.name} {name}")
         strip = _on_top(obj, name, action, action.slots.new(obj.id_type, obj.name), blend)
     # Outside of it plays what is below; what nothing plays below stays as the strip leaves it.
-    strip.extrapolation = 'NOTHING' if _plays_below(obj, name) else 'HOLD'
+    strip.extrapolation = 'NOTHING' if plays_below(obj, name) else 'HOLD'
     _place(strip, first, last)
     obj.update_tag()
 
@@ -245,8 +248,8 @@ def push_down(obj: Any, span: tuple[float, float]) -> None:
     _place(strip, min(keys[0], span[0]) - margin, max(keys[1], span[1]) + margin)
 
 
-def _plays_below(obj: Any, name: str) -> bool:
-    """Whether other strips move bones."""
+def plays_below(obj: Any, name: str = "") -> bool:
+    """Whether strips move bones, other ones than that of a name."""
     return _move_bones(obj, [strip for strip in nla_strips(obj) if strip.name != name])
 
 

@@ -25,7 +25,6 @@ from ..animation.fcurves import (
     key_frames,
     own_curves,
     player_of,
-    sample_channels,
     within,
     write_keys,
 )
@@ -36,6 +35,7 @@ from ..animation.layers import (
     finish_strip,
     inverted,
     make_strip,
+    plays_below,
     push_down,
     replaced_by_strip,
     with_whole_quaternions,
@@ -154,6 +154,8 @@ class Destination:
         elif self._name:
             self._make_action(obj)
         if not self.strip:
+            if not own_curves(obj) and plays_below(obj):
+                obj.animation_data.action_extrapolation = 'NOTHING'  # outside of the range they play on
             self._begun = ActionSnapshot.take(obj)
 
     def _make_action(self, obj: Any) -> None:
@@ -231,16 +233,13 @@ class Destination:
         every = with_whole_quaternions(channels)
         self._read_channels.update(every)
         frames = np.array(self._frames, dtype=np.float64)
+        if len(self.eased):
+            self._present.update(_played(armature_object, every, frames))
         if not self.strip:
-            if len(self.eased):
-                sampled = sample_channels(armature_object, every, self._times)
-                self._present.update(zip(every, sampled.T, strict=True))
             return
         curves = own_curves(armature_object, self.strip)
         keys = key_frames(*(curves[own] for own in channels if own in curves))
         self._replaced += int(np.count_nonzero(within(keys, *self.span)))
-        if len(self.eased):
-            self._present.update(_played(armature_object, every, frames))
         self.hide(armature_object, ())
         if self._options.blend == 'REPLACE':
             return
