@@ -49,6 +49,22 @@ def test_a_human_gets_hips_feet_hands_and_head_at_the_bones_places():
     assert bpy.context.scene.collection.children["Rig Targets"] is not None
 
 
+@pytest.mark.parametrize("way", [posing.setup_character, posing.targets_from_animation])
+def test_a_clip_that_begins_at_scale_0_is_refused_by_bone_and_frame(way: Any, armature: Any):
+    """They said that there were no effectors, and to add one."""
+    scene, root = bpy.context.scene, armature.pose.bones[0]
+    for scene.frame_end, scale in ((1, 0.0), (9, 1.0)):
+        root.scale = (scale,) * 3
+        root.keyframe_insert("scale", frame=scene.frame_end)
+    scene.frame_set(1)
+    with pytest.raises(IKError, match="is scaled to nothing in frame 1"):
+        way(armature)
+    assert not len(armature.poise.effectors) and not len(armature.poise.roles)
+    scene.frame_set(scene.frame_end)
+    posing.setup_character(armature)
+    assert set(parts_of(armature)) == set(PARTS)
+
+
 def test_the_head_goes_with_the_hips_and_hands_stay(armature: Any):
     posing.setup_character(armature)
     effectors = parts_of(armature)

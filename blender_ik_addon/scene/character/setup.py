@@ -498,8 +498,13 @@ class _Effectors:
                 self.gone += [] if target is None else [target]
 
     def set(self, parts: Sequence[Part]) -> None:
-        """Make the effectors of parts, or give those that are there the bones of the parts."""
+        """Make the effectors of parts, or give those that are there the bones of the parts.
+
+        Raises:
+            IKError: There is none in the end, because bones are scaled to nothing.
+        """
         made: list[tuple[Part, Object]] = []
+        lost: IKError | None = None
         for part in parts:
             bone = self._skeleton.names[part.joint]
             if not self._skeleton.free[self._skeleton.ancestors(part.joint)].any():
@@ -534,10 +539,13 @@ class _Effectors:
             try:
                 made.append((part, make_target(self._object, index)))
             except IKError as error:  # the bone is scaled to nothing
+                lost = lost or error
                 self._notes.append(error.message)
                 self._remove(index)
             else:
                 (self.added if target is None else self.kept).append(part.name)
+        if lost is not None and not len(self._entries):
+            raise lost
         names = {part.name for part in parts}
         self.kept += [entry.part for entry in self._entries if entry.part and entry.part not in names]
         self._place(made)

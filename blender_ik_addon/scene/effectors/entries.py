@@ -328,8 +328,8 @@ def hold(armature_object: Object, entry: POISE_PG_effector, state: str) -> None:
 def note_carriers(armature_object: Object) -> None:
     """Note where that is by which those are carried that have just been set to follow."""
     depsgraph = bpy.context.evaluated_depsgraph_get()
-    effectors = read_effectors(armature_object, drawing=True)
     try:
+        effectors = read_effectors(armature_object, drawing=True)
         found = with_carriers(armature_object, effectors, depsgraph)
     except IKError:
         return  # the next solve refuses what is wrong; when that is mended it notes them
@@ -491,10 +491,11 @@ class _Shown:
         """The same of a bone that has an orientation (IKError: it is scaled to nothing)."""
         if np.isnan(orientations(self.shown(name))).any():
             raise IKError(
-                "{label}: bone {bone!r} is scaled to nothing, so it has no orientation. Reset its scale and "
-                "its parents' (Alt S) first",
+                "{label}: bone {bone!r} is scaled to nothing in frame {frame}, so it has no orientation. "
+                "Choose another frame, or reset its scale and its parents' (Alt S)",
                 label=self._label,
                 bone=name,
+                frame=bpy.context.scene.frame_current,
             )
         return self.posed(name)
 
