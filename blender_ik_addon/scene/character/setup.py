@@ -30,7 +30,7 @@ from ..armature.limits import BoneLimits, RigLimits, joint_entries, own_limits, 
 from ..armature.restoring import set_up_restored_on_error
 from ..armature.role_table import read_character, recognise_roles, write_table
 from ..armature.switches import control_of, pole_of, switch_over
-from ..effectors.effectors import check_present, note_place, target_of
+from ..effectors.effectors import check_present, keep_keyed_targets, note_place, target_of
 from ..effectors.entries import (
     COLOURS,
     SUFFIX,
@@ -338,6 +338,7 @@ def setup_character(
         effectors.set(parts)
         if parts:
             note_carriers(armature_object)
+            keep_keyed_targets(armature_object)
         notes += notes_on_bones(armature_object, armature, chains)
         follow_names(armature_object)
         # The last thing of all, since it cannot be put back.

@@ -9,7 +9,7 @@ effector and says what to do.
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from math import isfinite
+from math import isclose, isfinite
 from typing import Any, Final, cast
 
 import bpy
@@ -33,7 +33,7 @@ from ..kinds.kinds import KINDS, Anchor, Effector, asked_of
 from ..properties.overrides import library_of
 from ..properties.settings import STATE_ITEMS, POISE_PG_effector, POISE_PG_target, settings_of
 from .feet import angles_of, foot_at_target, is_rolling, read_foot, with_feet_rolled
-from .rests import change_of_rest, note_rest, placed_now, rest_is_noted, taken_along
+from .rests import SAME, change_of_rest, note_rest, placed_now, rest_is_noted, taken_along
 from .stance import anchored, anchors_from, anchors_text, stance, sum_of_carriers
 
 COPIED: Final = ("bone", "kind", "priority", "weight", "chain_depth", "is_support", "stay")
@@ -290,11 +290,57 @@ def note_place(entry: Any) -> None:
     if not rest_is_noted(entry):
         note_anchors(entry)
     placed = _own_matrix(entry.target)
-    inverse = np.array(entry.target.matrix_parent_inverse).ravel().tolist()
     if placed != list(entry.placed):
         entry.placed = placed
+    _note_inverse(entry)
+
+
+def _note_inverse(entry: Any) -> None:
+    inverse = np.array(entry.target.matrix_parent_inverse).ravel().tolist()
     if inverse != list(entry.placed_inverse):
         entry.placed_inverse = inverse
+
+
+def keep_keyed_targets(armature_object: Object) -> None:
+    """Let keys of targets play where they did when the armature object was applied, and note their space.
+
+    *Apply* and *Set Origin* make the place of a child in the world its own channels, to which its keys do not
+    lead, and give it the inverse of the new matrix of the object. Instead of that inverse the target gets the
+    one that it had, by which armature space has changed, and its own channels back; it stays where it is.
+    """
+    data: Any = armature_object.data
+    if not armature_object.is_editable or data.is_editmode:
+        return
+    for entry in settings_of(armature_object).effectors:
+        target: Any = entry.target
+        if target is None or target.parent != armature_object or target.parent_type != 'OBJECT':
+            continue
+        is_same, noted = rest_is_noted(entry), np.array(entry.placed_inverse).reshape(4, 4)
+        if is_same and (noted == np.array(target.matrix_parent_inverse)).all():
+            continue
+        change = np.eye(4) if is_same else change_of_rest(entry)
+        if change is not None and noted[3, 3] and target.is_editable:
+            _give_back_inverse(target, change @ noted)
+        if not is_same:
+            note_anchors(entry)
+        _note_inverse(entry)
+
+
+def _give_back_inverse(target: Any, inverse: FloatArray) -> None:
+    """Give a target that Blender has moved away from its keys the parent inverse (4, 4) that they need."""
+    time, curves = present_time(), own_curves(target).items()
+    keyed = {channel: curve.evaluate(time) for channel, curve in curves if channel[0] in PLACED_BY}
+    now = {(path, index): getattr(target, path)[index] for path, index in keyed}
+    if all(isclose(now[own], keyed[own], rel_tol=UNMOVED, abs_tol=UNMOVED) for own in keyed):
+        return  # nobody has, or it has no keys
+    armature_from_target = np.array(target.matrix_parent_inverse) @ np.array(target.matrix_basis)
+    target.matrix_parent_inverse = inverse.T.tolist()
+    target.matrix_basis = np.linalg.solve(inverse, armature_from_target).T.tolist()
+    left = target.matrix_basis.copy()
+    for (path, index), value in keyed.items():  # exactly, and with whole turns
+        getattr(target, path)[index] = value
+    if np.abs(np.array(target.matrix_basis) - np.array(left)).max() > SAME * (1.0 + np.abs(left).max()):
+        target.matrix_basis = left  # it had been moved from its keys before
 
 
 def _own_matrix(target: Any) -> list[float]:

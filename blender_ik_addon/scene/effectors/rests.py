@@ -8,7 +8,8 @@ noted goes along: x_now = S x_noted, with S = R_now R_noted⁻¹ and R the rest 
 bone. If not, bones were edited: what is held stays where it is.
 
 Blender gives the children of the object, as targets are, other channels then and another inverse of their
-parent. A target that is where these have taken it has not been moved by anybody.
+parent. A target that is where these have taken it has not been moved by anybody. One that has keys plays them
+where it did: it gets the inverse that it had, moved by S, and its own channels back.
 """
 
 from typing import Any, Final

@@ -30,7 +30,15 @@ from ..armature.rotation_modes import rotation_of, set_rotation
 from ..kinds.frame_data import NO_SCALE, orientations, orthogonal, points_of
 from ..kinds.kinds import KINDS, Effector, asked_of
 from ..properties.settings import armatures_in, settings_of
-from .effectors import UNMOVED, all_targets, has_own_place, note_place, target_of, targets_of
+from .effectors import (
+    UNMOVED,
+    all_targets,
+    has_own_place,
+    keep_keyed_targets,
+    note_place,
+    target_of,
+    targets_of,
+)
 from .feet import unrolled
 from .rests import placed_now
 
@@ -169,6 +177,7 @@ def attach_targets(armature_object: Object) -> AttachReport:
         else:
             attach(target, armature_object)
             attached.append(target.name)
+    keep_keyed_targets(armature_object)
     return AttachReport(tuple(attached), tuple(notes))
 
 

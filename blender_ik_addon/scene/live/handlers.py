@@ -24,6 +24,7 @@ from bpy.types import ID, Depsgraph, Object, Scene, ViewLayer
 from ...core import IKError
 from ...core.messages import Message, sentences
 from ..armature.rest_changes import follow_rests
+from ..effectors.effectors import keep_keyed_targets
 from ..properties.app_handlers import handlers_factory
 from ..properties.naming import follow_names
 from ..properties.settings import armatures_in, settings_of
@@ -241,6 +242,7 @@ def _follow_bones(view_layer: ViewLayer, *, is_new_frame: bool) -> None:
     for found in armatures_in(view_layer.objects):
         if found.session_uid not in LIVE.paused:  # a bake plays back, and renames nothing
             follow_names(found)
+            keep_keyed_targets(found)
             if notes := follow_rests(found):
                 settings_of(found).last_message = translated(sentences(*notes))
                 redraw_viewports()

@@ -23,7 +23,13 @@ from ..armature.poses import RawPose, evaluated_matrices, poses_of, recorded_cha
 from ..armature.rest_changes import follow_rests
 from ..armature.rotation_modes import RotationLocks
 from ..armature.switches import Carried, carried_by, notes_on_switches, switch_hint
-from ..effectors.effectors import check_evaluated, read_amounts, read_effectors, world_from_targets
+from ..effectors.effectors import (
+    check_evaluated,
+    keep_keyed_targets,
+    read_amounts,
+    read_effectors,
+    world_from_targets,
+)
 from ..effectors.masses import body_of
 from ..kinds.frame_data import NO_SCALE, Body, FrameData
 from ..kinds.kinds import Effector
@@ -95,6 +101,7 @@ class Rig:
         if not drawing:
             follow_names(armature_object)
             notes = follow_rests(armature_object)
+            keep_keyed_targets(armature_object)
         settings = settings_of(armature_object)
         effectors = read_effectors(armature_object, drawing=drawing)
         armature = read_armature(armature_object, move_root=settings.move_root)
