@@ -373,6 +373,21 @@ def test_cyclic_says_that_a_motion_is_a_loop_or_is_none() -> None:
     assert away[[0, -1]].min() > 3.0 * away[FRAMES // 2]
 
 
+@pytest.mark.parametrize("length", [1.0, 100.0], ids=["metres", "centimetres"])
+def test_a_root_that_is_recorded_elsewhere_at_the_end_is_no_loop(length: float) -> None:
+    free = [[True] * 6, *[[False] * 3 + [True] * 3] * (JOINTS - 1)]
+    skeleton, targets = chain(JOINTS, length=length, free=free), length * circle(FRAMES)
+    recorded = np.zeros((FRAMES, JOINTS, 6))
+    recorded[:, 0, :3] = 0.1 * (targets - targets[0])
+    ends = list[float]()
+    for elsewhere in (0.0, 0.002 * length):
+        recorded[-1, 0, 0] += elsewhere
+        problem = Problem(skeleton, (follow(targets),), recorded)
+        poses = solve_sequence(problem, Pose.from_channels(recorded)).pose.channels
+        ends.append(float(np.abs(poses[-1] - poses[0])[:, 3:].max()))
+    assert ends[0] < CLOSED < ends[1]
+
+
 @pytest.mark.parametrize("resting", [0, 6])
 def test_what_comes_home_the_way_it_went_is_no_loop(resting: int) -> None:
     """Its first frames know nothing of its last ones: a pose that was keyed there comes back."""

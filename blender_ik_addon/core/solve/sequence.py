@@ -345,7 +345,8 @@ class SequenceJob:
             return
         loop = self._cyclic
         if loop is None:
-            loop = not beside.any() and _is_loop(self._system, self._start, energy.preferred, self._own)
+            preferred = energy.preferred / energy.weight
+            loop = not beside.any() and _is_loop(self._system, self._start, preferred, self._own)
         if loop:
             frames, times = _rounds(times, self._own, options.smoothness)
             more = (len(frames) - (end - begin + 1)) // 2
