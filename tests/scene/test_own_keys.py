@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keys that Poise has not written are not replaced unasked: by script, button and command line."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from blender_ik_addon import cli
 from blender_ik_addon.cli.exit_codes import Exit
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
+from blender_ik_addon.scene.animation import own_keys
 
 from . import builders
 from .actions import channelbag_of
@@ -107,6 +109,26 @@ def test_a_key_that_was_edited_is_no_longer_its_own(arm: Any, edit: str):
     posing.bake(arm, [5, 6])  # the edited key is on frame 4
     posing.bake(arm, FRAMES, replace=True)
     posing.bake(arm, FRAMES)
+
+
+@pytest.mark.parametrize("to", ["ACTION", "STRIP"])
+def test_keys_of_a_bone_that_gets_another_name_stay_its_own(arm: Any, to: str):
+    posing.bake(arm, FRAMES, to=to)
+    arm.data.bones["bone.001"].name, arm.data.bones["bone.002"].name = "bone.002", 'the "second" one'
+    posing.bake(arm, [2, 3], to=to)
+    assert posing.bake(arm, FRAMES, to=to).reached
+    if to == "ACTION":
+        EDITS["value"](a_key(arm))
+        with pytest.raises(IKError, match="would replace 1 key of"):
+            posing.bake(arm, FRAMES)
+
+
+def test_keys_that_an_earlier_version_has_noted_are_its_own(arm: Any, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as earlier:
+        earlier.setattr(own_keys, "_BONE", re.compile("no name"))
+        posing.bake(arm, FRAMES)
+    posing.bake(arm, [2, 3])
+    assert posing.bake(arm, FRAMES).reached
 
 
 def test_keys_that_poise_sets_by_button_are_its_own(arm: Any):

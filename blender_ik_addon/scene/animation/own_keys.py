@@ -4,8 +4,10 @@
 A key is Poise's own while it is as it was written: its channel, frame, value and interpolation, and its
 handles where they are free. Whoever moves a key, or changes what plays between keys, makes it his own. The
 note is a property of the action, so undo, copies of the action and files have the one that belongs to it.
+Names of bones are not in the sums: bones get other names, and their F-curves with them.
 """
 
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -37,6 +39,9 @@ STILL: Final = 1e-6
 
 _SUMMED: Final = (*POINTS, "interpolation", *(f"{side}_type" for side in POINTS[1:]))
 """Attributes of keys that are in check sums."""
+
+_BONE: Final = re.compile(r'(?<=^pose\.bones\[").*(?="\])')
+"""The name of a bone in the path of a channel."""
 
 Sums = npt.NDArray[np.uint32]
 
@@ -72,7 +77,7 @@ def foreign_keys(
             ends = [curve.evaluate(frame) for frame in span]
             values = np.concatenate([ends, *(keys[name][:, 1] for name in POINTS)])
             if np.ptp(values) > STILL:
-                known = np.isin(_sums(channel, keys), own)
+                known = _is_noted(channel, keys, own)
                 if is_kept is not None:
                     known |= is_kept(channel, curve, keys["co"][:, 0])
                 count = int(np.count_nonzero(~known))
@@ -125,7 +130,7 @@ def change_keys(
     for channel, (factor, offset) in changes.items():
         keys = {name: np.array(values) for name, values in read_keys(curves[channel]).items()}
         later = keys["co"][:, 0] > after + KEY_DISTANCE
-        own = np.isin(_sums(channel, keys), noted) & later
+        own = _is_noted(channel, keys, noted) & later
         for name in POINTS:
             keys[name][later, 1] = factor * keys[name][later, 1] + offset
         assign_keys(curves[channel], keys)
@@ -152,7 +157,7 @@ def channels_with_own_keys(obj: bpy.types.Object, span: tuple[float, float]) -> 
         for channel, curve in curves.items():
             keys = read_keys(curve, *_SUMMED)
             keys = keys if strip else _within(keys, span)
-            if not curve.mute and np.isin(_sums(channel, keys), noted).any():
+            if not curve.mute and _is_noted(channel, keys, noted).any():
                 found.add(channel)
     return found
 
@@ -198,9 +203,9 @@ def _text(sums: Sums) -> str:
 
 
 def _sums_of(curves: Iterable[bpy.types.FCurve]) -> Sums:
-    """Check sums of all keys of some F-curves."""
-    found = [_sums((own.data_path, own.array_index), read_keys(own, *_SUMMED)) for own in curves]
-    return np.concatenate(found) if found else np.empty(0, dtype=np.uint32)
+    """Check sums by which keys of some F-curves may be noted."""
+    found = [_each_sums((own.data_path, own.array_index), read_keys(own, *_SUMMED)) for own in curves]
+    return np.concatenate(found, axis=None) if found else np.empty(0, dtype=np.uint32)
 
 
 def _within(keys: KeyArrays, span: tuple[float, float]) -> Mapping[str, npt.NDArray[Any]]:
@@ -210,7 +215,21 @@ def _within(keys: KeyArrays, span: tuple[float, float]) -> Mapping[str, npt.NDAr
 
 def _sums(channel: Channel, keys: KeyArrays) -> Sums:
     """Check sums of keys of a channel, 32 bits each, (n,)."""
-    return _mixed(np.full(len(keys["co"]), _sum_of_channel(channel)), keys)
+    path, index = channel
+    own = _BONE.sub("", path), index
+    return _mixed(np.full(len(keys["co"]), _sum_of_channel(own)), keys)
+
+
+def _each_sums(channel: Channel, keys: KeyArrays) -> Sums:
+    """The same, and those with the name of the bone, which 0.2.0 has noted, (2, n)."""
+    named = _mixed(np.full(len(keys["co"]), _sum_of_channel(channel)), keys)
+    return np.stack([_sums(channel, keys), named])
+
+
+def _is_noted(channel: Channel, keys: KeyArrays, noted: Sums) -> BoolArray:
+    """Which keys of a channel are noted, (n,)."""
+    nameless, named = np.isin(_each_sums(channel, keys), noted)
+    return nameless | named
 
 
 def _sum_of_channel(channel: Channel) -> int:
