@@ -32,7 +32,7 @@ from ..armature.armature import check_armature, world_from_armature
 from ..kinds.kinds import KINDS, Anchor, Effector, asked_of
 from ..properties.overrides import library_of
 from ..properties.settings import STATE_ITEMS, POISE_PG_effector, POISE_PG_target, settings_of
-from .feet import angles_of, foot_at_target, is_rolling, read_foot, with_feet_rolled
+from .feet import angles_of, foot_at_target, is_rolling, read_foot, unrolled, with_feet_rolled
 from .rests import SAME, change_of_rest, note_rest, placed_now, rest_is_noted, taken_along
 from .stance import anchored, anchors_from, anchors_text, stance, sum_of_carriers
 
@@ -560,37 +560,84 @@ def anchors_now(
     if not following:
         return {}
     scene: Any = depsgraph.scene
-    flat = [replace(effector, others=(), sole=None, toe_bone="") for effector in effectors]
-    armature_from_world = np.linalg.inv(np.array(armature_object.evaluated_get(depsgraph).matrix_world))
-    targets = list(armature_from_world @ world_from_targets(armature_object, flat, depsgraph))
-    up = armature_from_world[:3, 2] / np.linalg.norm(armature_from_world[:3, 2])
+    targets, up = _armature_from_targets(armature_object, effectors, depsgraph)
     found: dict[int, Anchor] = {}
     for own in following:
         bone = anchored(armature_object, effectors, own, targets, float(scene.frame_current_final))
-        now = stance(armature_object, effectors, own, targets, up)
-        stood = None if now is None else tuple(now.ravel().tolist())
-        known = sum_of_carriers(armature_object, effectors, own)
-        found[own.index] = Anchor(tuple(bone.ravel().tolist()), stood, known)
+        found[own.index] = _anchor(armature_object, effectors, own, bone, targets, up)
     return found
 
 
-def with_carriers(
+def _armature_from_targets(
     armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
+) -> tuple[list[FloatArray], FloatArray]:
+    """The first target of each effector (4, 4) [m], feet not rolled, and the vertical, of length 1."""
+    flat = [replace(effector, others=(), sole=None, toe_bone="") for effector in effectors]
+    armature_from_world = np.linalg.inv(np.array(armature_object.evaluated_get(depsgraph).matrix_world))
+    up = armature_from_world[:3, 2] / np.linalg.norm(armature_from_world[:3, 2])
+    return list(armature_from_world @ world_from_targets(armature_object, flat, depsgraph)), up
+
+
+def _anchor(
+    armature_object: Object,
+    effectors: Sequence[Effector],
+    own: Effector,
+    bone: FloatArray,
+    places: Sequence[FloatArray],
+    up: FloatArray,
+) -> Anchor:
+    """Where a bone is held (4, 4) [m], with what carries it, which is at some places (as `stance`)."""
+    now = stance(armature_object, effectors, own, places, up)
+    stood = None if now is None else tuple(now.ravel().tolist())
+    return Anchor(tuple(bone.ravel().tolist()), stood, sum_of_carriers(armature_object, effectors, own))
+
+
+def as_noted(armature_object: Object, effectors: Sequence[Effector]) -> tuple[Effector, ...]:
+    """Return effectors in the states that are noted: those from before others have moved targets."""
+    entries = settings_of(armature_object).effectors
+    return tuple(replace(own, state=entries[own.index].state) for own in effectors)
+
+
+def with_carriers(
+    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph, *, in_frame: bool = False
 ) -> tuple[Effector, ...]:
-    """Return effectors with what carries those that follow noted as it is now, where others are noted."""
+    """Return effectors with what carries those that follow noted as it is now, where others are noted.
+
+    Where others have carried a bone until now it counts how bones are posed: targets of those that carry it
+    from now on may have been moved already, and on that way they take it along.
+
+    Args:
+        in_frame: Whether anchors of keys get another one in the present frame, where others carry the bone
+            in this solve than in the last one.
+    """
+    before = as_noted(armature_object, effectors)
 
     def lacks(own: Effector) -> bool:
-        known = own.follows and own.anchors and not own.anchors[0].keyed
-        return bool(known) and own.anchors[0].carriers != sum_of_carriers(armature_object, effectors, own)
+        if not own.follows or not own.anchors:
+            return False
+        anchor, known = own.anchors[0], sum_of_carriers(armature_object, effectors, own)
+        if anchor.keyed:
+            return in_frame and known != sum_of_carriers(armature_object, before, own)
+        return anchor.stance is None or anchor.carriers != known
 
     lacking = [own.index for own in effectors if lacks(own)]
-    now = anchors_now(armature_object, effectors, depsgraph) if lacking else {}
-    return tuple(
-        replace(own, anchors=(now[own.index]._replace(time=own.anchors[0].time),))
-        if own.index in lacking
-        else own
-        for own in effectors
-    )
+    if not lacking:
+        return tuple(effectors)
+    targets, up = _armature_from_targets(armature_object, effectors, depsgraph)
+    entries, time = settings_of(armature_object).effectors, present_time()
+    posed: Any = armature_object.evaluated_get(depsgraph)
+    bones = [np.array(posed.pose.bones[own.bone].matrix) for own in effectors]
+    flat = [unrolled(entries[own.index], bone) for own, bone in zip(effectors, bones, strict=True)]
+    places = [at_point(bone, own) for own, bone in zip(effectors, flat, strict=True)]
+
+    def noted(own: Effector) -> Anchor:
+        anchor, known = own.anchors[0], sum_of_carriers(armature_object, effectors, own)
+        there = targets if not anchor.keyed and anchor.carriers in {None, known} else places
+        bone = anchored(armature_object, before, own, there, time)
+        found = _anchor(armature_object, effectors, own, bone, there, up)
+        return found._replace(time=time if anchor.keyed else anchor.time)
+
+    return tuple(replace(own, anchors=(noted(own),)) if own.index in lacking else own for own in effectors)
 
 
 def foot_rings(

@@ -37,7 +37,7 @@ from ..armature.poses import (
     write_pose,
 )
 from ..armature.restoring import ValuesSnapshot
-from ..effectors.effectors import has_own_place, read_effectors
+from ..effectors.effectors import has_own_place, read_effectors, with_carriers
 from ..effectors.rests import placed_now
 from ..effectors.transforms import place_target
 from ..kinds.frame_data import FrameData
@@ -258,9 +258,12 @@ class _Update:
         """Whether keys hold again in a new frame what was posed by hand in the last one."""
         if self.let_go:
             effectors = read_effectors(armature_object)
-        elif trigger is not Trigger.FRAME and state is State.AT_REST:
-            goes_on = body is not None and body.changed and not (reposed or self.tool)
-            held = held_from_now(armature_object, effectors, depsgraph, goes_on=goes_on)
+        elif state is State.AT_REST:
+            if trigger is Trigger.FRAME:
+                held = with_carriers(armature_object, effectors, depsgraph)
+            else:
+                goes_on = body is not None and body.changed and not (reposed or self.tool)
+                held = held_from_now(armature_object, effectors, depsgraph, goes_on=goes_on)
             if held != effectors:
                 note_held(armature_object, [effector for effector in held if effector.anchors])
                 effectors = read_effectors(armature_object)

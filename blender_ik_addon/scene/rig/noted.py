@@ -37,6 +37,7 @@ from ..armature.armature import Armature, world_from_armature
 from ..armature.poses import PROPERTIES, PoseNote, RawChannels, named_bones, pose_sums, raw_channels
 from ..effectors.effectors import (
     anchors_now,
+    as_noted,
     is_led,
     is_placed_by_channels,
     keyed_anchors,
@@ -324,7 +325,7 @@ def held_from_now(
     note = PoseNote.of(armature_object)
     same = goes_on or (
         not note.differs(pose_sums(raw_channels(armature_object))).any()
-        and note.carried == _carried(armature_object, effectors)
+        and note.carried == _carried(armature_object, as_noted(armature_object, effectors))
     )
     held = tuple(
         replace(effector, anchors=(_bone_now(armature_object, effector, depsgraph),))
@@ -332,7 +333,7 @@ def held_from_now(
         else effector
         for effector in effectors
     )
-    return with_carriers(armature_object, held, depsgraph)
+    return with_carriers(armature_object, held, depsgraph, in_frame=True)
 
 
 def held_by_keys(
@@ -387,7 +388,8 @@ def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph)
     entry = settings_of(armature_object).effectors[effector.index]
     bone = unrolled(entry, np.array(posed.pose.bones[effector.bone].matrix)).ravel()
     time = present_time() if effector.follows and keyed_anchors(entry) else None
-    return Anchor(tuple(bone.tolist()), time=time)
+    before = effector.anchors[0].carriers if effector.anchors else None
+    return Anchor(tuple(bone.tolist()), carriers=before, time=time)
 
 
 def _carried(armature_object: Object, effectors: Sequence[Effector]) -> str:
