@@ -354,14 +354,12 @@ def basic_elements(posed: PosedMechanism) -> FloatArray:
     """Derivatives of the basic elements by the free channels, (F, 6 m, nv) [m] for the m joints that move.
 
     They are given along the armature's axes rather than the element's own, which changes no sum of squares.
-    Joints of slack variables are no segments.
     """
     mechanism = posed.mechanism
-    segments = np.flatnonzero(np.array(mechanism.joints) < mechanism.skeleton.posed_joints)
-    m, nv = len(segments), mechanism.size
+    m, nv, parents = len(mechanism.joints), mechanism.size, mechanism.parents
     if not m:
         return np.zeros((len(posed.values), 0, nv))
-    slots, parents = segments + 1, mechanism.parents[segments]
+    slots = np.arange(1, m + 1)
     origins = posed.matrices[:, :, :3, 3]
     # The length of a joint's segment is its distance from its parent, for a root that of its children.
     lengths = np.linalg.norm(origins[:, slots] - origins[:, parents], axis=-1)  # (F, m)
@@ -373,7 +371,7 @@ def basic_elements(posed: PosedMechanism) -> FloatArray:
     lengths = np.maximum(lengths, SHORTEST * lengths.max(axis=1, keepdims=True))
     # Bones lie along y of their joints, as in Blender.
     ends = origins[:, slots] + lengths[..., None] * posed.matrices[:, slots][..., :3, 1]
-    own = mechanism.kept_of == segments[:, None]  # (m, nv)
+    own = mechanism.kept_of == slots[:, None] - 1  # (m, nv)
     of_parent = mechanism.kept_of == parents[:, None] - 1
     pair = (own | of_parent)[:, None, :]
     places = posed.point_jacobian(slots, ends) * pair  # (F, m, 3, nv)

@@ -65,19 +65,23 @@ class _Level:
 
 
 class Mechanism:
-    """The kept joints of a skeleton, their constants for some frames, and their free channels."""
+    """The kept joints of a skeleton, their constants for some frames, and their free channels.
 
-    def __init__(self, skeleton: Skeleton, pose: Pose, joints: Iterable[int]) -> None:
+    Slack variables are further channels, at least 0, that move nothing; they follow those of poses.
+    """
+
+    def __init__(self, skeleton: Skeleton, pose: Pose, joints: Iterable[int], slacks: int = 0) -> None:
         """Multiply out the constants of a pose.
 
         Args:
             pose: One leading frame axis; the free channels of the moving joints are ignored.
             joints: Indices of the joints that must be placed; they and their ancestors take part.
+            slacks: Number of slack variables.
 
         Raises:
             IKError: A joint that should turn lies in a space that is stretched unevenly.
         """
-        self.skeleton = skeleton
+        self.skeleton, self.slacks = skeleton, slacks
         needed: set[int] = set()
         for joint in joints:
             needed.update(skeleton.ancestors(joint))
@@ -171,8 +175,8 @@ class Mechanism:
         self._number_channels(fixed)
         self._relate()
         self.lower: FloatArray = frozen(self.of_channels(skeleton.lower))
-        self.upper: FloatArray = frozen(self.of_channels(skeleton.upper))
-        self.preferred: FloatArray = frozen(self.of_channels(skeleton.preferred))
+        self.upper: FloatArray = frozen(self.of_channels(skeleton.upper, np.inf))
+        self.preferred: FloatArray = frozen(self.of_channels(skeleton.preferred, np.nan))
         self.stiffness: FloatArray = frozen(self.of_channels(skeleton.stiffness))
         """Limits, preferred values and stiffness of the free channels, (nv,)."""
 
@@ -193,18 +197,18 @@ class Mechanism:
                 )
 
     @classmethod
-    def of(cls, skeleton: Skeleton, pose: Pose, joints: Iterable[int]) -> Mechanism:
+    def of(cls, skeleton: Skeleton, pose: Pose, joints: Iterable[int], slacks: int = 0) -> Mechanism:
         """The mechanism of a pose; the last one for these joints if the constants are the same.
 
         Raises:
             IKError: As for a new one.
         """
-        key = frozenset(joints)
-        known: dict[frozenset[int], Mechanism] = vars(skeleton).setdefault("_mechanisms", {})
+        key = frozenset(joints), slacks
+        known: dict[object, Mechanism] = vars(skeleton).setdefault("_mechanisms", {})
         last = known.get(key)
         if isinstance(last, cls) and last._fits(pose):
             return last
-        new = known[key] = cls(skeleton, pose, key)
+        new = known[key] = cls(skeleton, pose, *key)
         return new
 
     def _fits(self, pose: Pose) -> bool:
@@ -243,7 +247,7 @@ class Mechanism:
         column = np.full((m, CHANNELS), -1, dtype=np.int64)
         column[slots, numbers] = np.arange(nv)
         held = np.argwhere(column[:, 3:] < 0)
-        column[held[:, 0], 3 + held[:, 1]] = nv + np.arange(len(held))
+        column[held[:, 0], 3 + held[:, 1]] = nv + self.slacks + np.arange(len(held))
         self._fixed: FloatArray = fixed[:, held[:, 0], 3 + held[:, 1]]
         """Angles that stay, which follow the free channels where rotations are computed, (F, k)."""
         self._rotations = EulerElements(self._orders, column[:, 3:])
@@ -268,11 +272,13 @@ class Mechanism:
         """Free channels that are translations, (k,)."""
         self.slide_in = _as_slice(np.flatnonzero(column[sliding, :3].ravel() >= 0))
         """Which of all directions of the joints that have any they are, (k,)."""
-        self.channels: IntArray = frozen(self.joints[slots] * CHANNELS + numbers, np.int64)
-        """Index of each free channel in a pose's channels reshaped to (..., n * 6), (nv,)."""
-        self.kept_of: IntArray = frozen(slots, np.int64)
-        """Which kept joint each free channel belongs to, (nv,)."""
-        self.rotates: BoolArray = frozen(rotates, np.bool_)
+        beyond = len(self.skeleton) * CHANNELS + np.arange(self.slacks)
+        own = self.joints[slots] * CHANNELS + numbers
+        self.channels: IntArray = frozen(np.concatenate([own, beyond]), np.int64)
+        """Index of each free channel in a pose's channels reshaped to (..., n * 6), (nv,); slacks follow."""
+        self.kept_of: IntArray = frozen(np.concatenate([slots, np.full(self.slacks, -1)]), np.int64)
+        """Which kept joint each free channel belongs to, -1 of slacks, (nv,)."""
+        self.rotates: BoolArray = frozen(np.pad(rotates, (0, self.slacks)), np.bool_)
         """Which free channels are angles, (nv,)."""
 
     def _relate(self) -> None:
@@ -609,19 +615,21 @@ class PosedMechanism:
             # Of many frames few long operations on numbers that lie next to each other.
             matrices, axes = self.across
             turning = np.einsum("iknf,kjnf->ijnf", matrices[:3, :3, 1:], axes).reshape(3, -1, frames)
-            across = np.empty((6, mechanism.size, frames))
+            across = np.empty((6, len(mechanism.axis_in), frames))
             turning.take(mechanism.axis_in, axis=1, out=across[:3])
-            places = matrices[:3, 3].take(mechanism.kept_of + 1, axis=1)
+            places = matrices[:3, 3].take(mechanism.kept_of[: len(mechanism.axis_in)] + 1, axis=1)
             for k, (left, right) in enumerate(((1, 2), (2, 0), (0, 1))):
                 np.multiply(places[left], across[right], out=across[3 + k])
                 across[3 + k] -= places[right] * across[left]
-            twists = np.ascontiguousarray(across.reshape(6 * mechanism.size, frames).T)
+            twists = np.ascontiguousarray(across.reshape(-1, frames).T)
             twists = twists.reshape(frames, 6, -1)
         if mechanism.slides.shape[1]:
             carriers = self.matrices.take(mechanism.carriers, axis=1)[..., :3, :3]
             sliding = (carriers @ mechanism.slides).swapaxes(1, 2).reshape(frames, 3, -1)
             twists[:, :3, mechanism.slide_channels] = 0.0
             twists[:, 3:, mechanism.slide_channels] = sliding[..., mechanism.slide_in]
+        if mechanism.slacks:
+            twists = np.concatenate([twists, np.zeros((frames, 6, mechanism.slacks))], axis=2)
         return twists
 
     @property

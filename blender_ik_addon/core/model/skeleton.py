@@ -329,11 +329,6 @@ class Skeleton:
         longest = float(lengths.max(initial=0.0))
         return 0.5 * longest if longest > 0.0 else 1.0
 
-    @property
-    def posed_joints(self) -> int:
-        """Number of joints that poses have."""
-        return len(self)
-
     def ancestors(self, joint: int) -> list[int]:
         """The joint and its ancestors, from the joint to its root."""
         chain = [joint]

@@ -6,29 +6,26 @@ together. Of each row it is known of which task, level and penalty it is.
 
 **Inequalities.** What may be on one side only, as a point above a floor, gets a channel with a limit: the
 inequality h(q) >= 0 is the equation h(q) − σc = 0 with a slack variable c >= 0 [NocedalWright2006 §16.1]. The
-solver knows boxes already, so c is a channel like any other: the translation x of a joint that is added to
-the skeleton and is not part of a pose. Where a floor bears a force, the limit of c is active.
+solver knows boxes already, so c is a channel like any other that is not part of a pose. Where a floor bears a
+force, the limit of c is active.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
-from typing import Final, Self, TypeVar
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike
 from ..errors import IKError
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism, summed
-from ..model.skeleton import CHANNELS, Pose, Skeleton
+from ..model.skeleton import CHANNELS, Pose
 from ..tasks import ChoiceRows, OneOf, Rows, Task
 from .options import SolverOptions
 from .problem import Problem
-
-_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 SAME: Final = 1e-4
 """Difference of angles [rad], or of lengths by half the reach, that is none: less than tolerances, more than
@@ -49,85 +46,23 @@ def assemble(problem: Problem, pose: Pose, held: BoolArray | None = None) -> Sys
         raise IKError(f"the pose has shape {pose.channels.shape}, wanted (frames, {n}, 6)")
     if problem.frames not in (None, 1) and pose.frames[0] != problem.frames:
         raise IKError(f"the targets have {problem.frames} frames, the pose {pose.frames[0]}")
-    skeleton, tasks = _with_slacks(problem.skeleton, problem.tasks)
-    if skeleton is problem.skeleton:
-        return System(problem, pose, held)
-
-    def longer(array: FloatArray, added: float) -> FloatArray:
-        more = np.full((*array.shape[:-2], len(skeleton) - n, array.shape[-1]), added)
-        return np.concatenate([array, more], axis=-2)
-
-    preferred = None if problem.preferred is None else longer(problem.preferred, np.nan)
-    if held is not None:
-        held = np.pad(held, ((0, 0), (0, len(skeleton) - n)))
-    pose = Pose(longer(pose.channels, 0.0), longer(pose.scale, 1.0))
-    return System(Problem(skeleton, tasks, preferred), pose, held)
+    return System(problem, pose, held)
 
 
-@dataclass(frozen=True, repr=False, eq=False)
-class SlackSkeleton(Skeleton):
-    """A skeleton with a joint for each slack variable after its own."""
-
-    own_joints: int = 0
-    """Number of joints without those of slack variables."""
-
-    @property
-    def posed_joints(self) -> int:
-        """Number of joints that poses have."""
-        return self.own_joints
-
-    @classmethod
-    def of(cls, skeleton: Skeleton, joints: tuple[int, ...]) -> Self:
-        """A skeleton with a slack variable for each of some of its joints, (k,)."""
-        known: dict[tuple[int, ...], Self] = vars(skeleton).setdefault("_slack", {})
-        if joints in known:
-            return known[joints]
-        count, nowhere = len(joints), (len(joints), CHANNELS)
-        free, lower = np.zeros(nowhere, dtype=np.bool_), np.full(nowhere, -np.inf)
-        free[:, 0], lower[:, 0] = True, 0.0
-
-        def more(field: npt.NDArray[_Scalar], added: npt.ArrayLike) -> npt.NDArray[_Scalar]:
-            rows = np.broadcast_to(np.asarray(added, dtype=field.dtype), (count, *field.shape[1:]))
-            return np.concatenate([field, rows])
-
-        names = tuple(f"slack {number} of {skeleton.names[joint]}" for number, joint in enumerate(joints))
-        new = cls(
-            names=(*skeleton.names, *names),
-            # Carried by the joint itself: what is about one limb stays on one limb.
-            parents=more(skeleton.parents, joints),
-            rest=more(skeleton.rest, np.eye(4)),
-            orders=more(skeleton.orders, 0),
-            free=more(skeleton.free, free),
-            lower=more(skeleton.lower, lower),
-            upper=more(skeleton.upper, np.inf),
-            stiffness=more(skeleton.stiffness, 0.0),
-            preferred=more(skeleton.preferred, np.nan),
-            inherit_rotation=more(skeleton.inherit_rotation, True),
-            inherit_scale=more(skeleton.inherit_scale, 0),
-            local_location=more(skeleton.local_location, True),
-            up=skeleton.up,
-            own_joints=len(skeleton),
-        )
-        known[joints] = new
-        return new
-
-
-def _with_slacks(skeleton: Skeleton, tasks: Sequence[Task]) -> tuple[Skeleton, tuple[Task, ...]]:
-    """The skeleton with a slack variable for each inequality, and the tasks that refer to them."""
-    joints: list[int] = []
+def _with_slacks(tasks: Iterable[Task]) -> tuple[tuple[Task, ...], int]:
+    """The tasks with a slack variable for each inequality, and the number of these."""
+    count = 0
 
     def with_slack(task: Task) -> Task:
+        nonlocal count
         if isinstance(task, OneOf):
-            # Their own weights do not count.
-            others = (other.altered(weight=task.weight) for other in task.alternatives)
-            return task.altered(alternatives=tuple(map(with_slack, others)))
-        if not task.one_sided or task.weight == 0.0:
+            return task.altered(alternatives=tuple(map(with_slack, task.alternatives)))
+        if not task.one_sided:
             return task
-        joints.append(task.joints(skeleton)[-1])
-        return task.altered(slack=len(skeleton) + len(joints) - 1)
+        count += 1
+        return task.altered(slack=count - 1)
 
-    new = tuple(with_slack(task) for task in tasks)
-    return (SlackSkeleton.of(skeleton, tuple(joints)), new) if joints else (skeleton, tuple(tasks))
+    return tuple(map(with_slack, tasks)), count
 
 
 def _given(tasks: Sequence[Task], frames: int) -> BoolArray | None:
@@ -144,7 +79,7 @@ class System:
 
     def __init__(self, problem: Problem, pose: Pose, held: BoolArray | None = None) -> None:
         self.problem = problem
-        self._tasks = problem.weighty_tasks
+        self._tasks, slacks = _with_slacks(problem.weighty_tasks)
         self.labels = tuple(task.label for task in self._tasks)
         """Names of the tasks in messages, (T,)."""
         self.angular = tuple(task.angular for task in self._tasks)
@@ -165,7 +100,7 @@ class System:
         self.reach = skeleton.reach
         """Unit of lengths [m]."""
         joints = {joint for task in self._tasks for joint in task.joints(skeleton)}
-        self.mechanism = Mechanism.of(skeleton, pose, joints)
+        self.mechanism = Mechanism.of(skeleton, pose, joints, slacks)
         self.priorities = tuple(sorted({task.priority for task in self._tasks}))
         """Priorities of the levels, the highest first, (L,)."""
         self.level_of_task: IntArray = np.array(
@@ -389,7 +324,7 @@ class System:
     @property
     def own(self) -> BoolArray:
         """Which free channels are those of poses, not slack variables, (nv,)."""
-        return self.mechanism.channels < self.problem.skeleton.posed_joints * CHANNELS
+        return self.mechanism.channels < len(self.problem.skeleton) * CHANNELS
 
     def chosen(self, number: int, frame: int = 0) -> Task:
         """One of `tasks` in a frame; of a choice the alternative taken there."""
@@ -470,6 +405,6 @@ def limits_at(system: System, values: FloatArray) -> tuple[tuple[tuple[str, int]
     """Joint and channel of every active limit at free channels (F, nv), for each frame."""
     stands = ((values <= system.lower) | (values >= system.upper)) & system.own
     names = system.problem.skeleton.names
-    channels: list[int] = system.mechanism.channels.tolist()
+    channels: list[int] = system.mechanism.channels[system.own].tolist()
     known = [(names[channel // CHANNELS], channel % CHANNELS) for channel in channels]
     return tuple(tuple(known[column] for column in np.flatnonzero(row).tolist()) for row in stands)

@@ -34,7 +34,7 @@ from ..arrays import (
 from ..errors import IKError
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism
 from ..model.rotation import matrix_from_quat
-from ..model.skeleton import CHANNELS, Skeleton
+from ..model.skeleton import Skeleton
 
 ROTATION_TOLERANCE: Final = 1e-4
 """Largest deviation of a target orientation from orthonormal [1]."""
@@ -258,7 +258,7 @@ class Task(ABC):
     one_sided: ClassVar[bool] = False
     """Whether one of its rows is an inequality."""
     slack: ClassVar[int | None] = None
-    """Joint of the slack variable of that, of a task as it is solved."""
+    """Number of the slack variable of that, of a task as it is solved."""
 
     def __init_subclass__(cls) -> None:
         own = {name: field for name, field in vars(cls).items() if isinstance(field, ArrayField)}
@@ -318,9 +318,8 @@ class Task(ABC):
         self.joints(skeleton)
 
     def joints(self, skeleton: Skeleton) -> list[int]:
-        """Indices of the joints that must be placed to know the residual, that of its slack last."""
-        joints = [skeleton.index(getattr(self, name)) for name in self.joint_fields]
-        return joints if self.slack is None else [*joints, self.slack]
+        """Indices of the joints that must be placed to know the residual."""
+        return [skeleton.index(getattr(self, name)) for name in self.joint_fields]
 
     def _frame_counts(self) -> dict[str, int]:
         """Lengths of the frame axes that there are, by the names of the fields."""
@@ -413,17 +412,17 @@ class Slacks:
     motion has bent, up or down.
     """
 
-    def __init__(self, joints: Sequence[tuple[int, int]], angular: bool, mechanism: Mechanism) -> None:
+    def __init__(self, pairs: Sequence[tuple[int, int]], angular: bool, mechanism: Mechanism) -> None:
         """Prepare.
 
         Args:
-            joints: Of each inequality its row and the joint whose translation x is its slack, (k,).
+            pairs: Of each inequality its row and the number of its slack, (k,).
             angular: Whether h are angles [rad] rather than lengths [m].
-            mechanism: That has these joints.
+            mechanism: That has these slacks.
         """
-        columns, reach = mechanism.channels.tolist(), mechanism.skeleton.reach
-        self._rows: IntArray = np.array([row for row, _ in joints], dtype=np.int64)
-        self._columns: IntArray = np.array([columns.index(CHANNELS * joint) for _, joint in joints], np.int64)
+        first, reach = mechanism.size - mechanism.slacks, mechanism.skeleton.reach
+        self._rows: IntArray = np.array([row for row, _ in pairs], dtype=np.int64)
+        self._columns: IntArray = np.array([first + slack for _, slack in pairs], dtype=np.int64)
         self._unit = SLACK_UNIT / reach if angular else SLACK_UNIT
         self._contact = CONTACT if angular else CONTACT * reach
 
@@ -533,10 +532,10 @@ class Rows(ABC):
 
     def _give_slacks(self, tasks: Sequence[Task], row: int, mechanism: Mechanism) -> None:
         """Make the row with this number of each task that has a slack an inequality."""
-        pairs = zip(self._starts.tolist(), tasks, strict=True)
-        joints = [(first + row, task.slack) for first, task in pairs if task.slack is not None]
-        if joints:
-            self._slacks = Slacks(joints, bool(self.angular[0]), mechanism)
+        starts = zip(self._starts.tolist(), tasks, strict=True)
+        pairs = [(first + row, task.slack) for first, task in starts if task.slack is not None]
+        if pairs:
+            self._slacks = Slacks(pairs, bool(self.angular[0]), mechanism)
 
     # What a kind gives, each once for a pose and in this order: what one keeps, those after it may use.
 

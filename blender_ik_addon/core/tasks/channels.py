@@ -41,10 +41,10 @@ class StayNear(Task):
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when shape or joints do not fit."""
-        if self.channels.shape[-2] != skeleton.posed_joints:
+        if self.channels.shape[-2] != len(skeleton):
             raise IKError(
                 f"{self.label}: channels are for {self.channels.shape[-2]} joints, the skeleton has "
-                f"{skeleton.posed_joints}"
+                f"{len(skeleton)}"
             )
         self.joints(skeleton)
 
@@ -64,7 +64,7 @@ class ChannelRows(Rows, of=StayNear):
         joint_of, channel_of = np.divmod(mechanism.channels, CHANNELS)
         columns: list[IntArray] = []
         for task in tasks:
-            chosen = np.array(task.axes)[channel_of] & (joint_of < skeleton.posed_joints)
+            chosen = np.array(task.axes)[channel_of] & (joint_of < len(skeleton))
             if task.over is not None:
                 chosen &= np.isin(joint_of, task.joints(skeleton))
             columns.append(np.flatnonzero(chosen))

@@ -375,9 +375,9 @@ class Balance(Task):
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when the masses are not those of the skeleton."""
-        if len(self.masses) != skeleton.posed_joints:
+        if len(self.masses) != len(skeleton):
             raise IKError(
-                f"{self.label}: {len(self.masses)} masses for {skeleton.posed_joints} joints of the skeleton"
+                f"{self.label}: {len(self.masses)} masses for {len(skeleton)} joints of the skeleton"
             )
 
     def joints(self, skeleton: Skeleton) -> list[int]:

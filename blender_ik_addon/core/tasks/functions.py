@@ -239,7 +239,7 @@ class PointPole(Task):
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when a joint does not exist, or they do not follow one another."""
-        root, middle, tip = self.joints(skeleton)[:3]
+        root, middle, tip = self.joints(skeleton)
         if root not in skeleton.ancestors(middle)[1:] or middle not in skeleton.ancestors(tip)[1:]:
             raise IKError(
                 f"{self.label}: {self.root!r}, {self.joint!r} and {self.tip!r} must follow one another "
@@ -269,7 +269,7 @@ class PoleRows(PointFunctionRows, of=PointPole):
 
     def __init__(self, tasks: Sequence[PointPole], mechanism: Mechanism) -> None:
         skeleton = mechanism.skeleton
-        joints = [task.joints(skeleton)[:3] for task in tasks]
+        joints = [task.joints(skeleton) for task in tasks]
         nowhere = np.zeros(3)
         points = [[(joint, nowhere) for joint in own] for own in joints]
         super().__init__(tasks, points, mechanism)
