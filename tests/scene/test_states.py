@@ -967,6 +967,19 @@ def test_a_body_does_not_jump_when_hips_that_have_followed_are_touched(
     assert np.abs(matrices(armature) - before)[:, :3, 3].max() < 0.003
 
 
+@pytest.mark.parametrize("live", [False, True])
+def test_hips_that_are_dragged_take_along_what_follows(live: bool, armature: Any):
+    follows(armature, "hand.L", "hand.R")
+    effector(armature, "hips").kind = 'BOTH'
+    posing.switch_live(armature, live)
+    before, drag, down = place(armature, "hand.L"), Drag(armature, "hips"), np.array((0.0, 0.0, -0.2))
+    drag.move(drag.place + down)
+    drag.confirm()
+    posing.solve_pose(armature)
+    assert effector(armature, "hips").state == 'REACH'
+    np.testing.assert_allclose(place(armature, "hand.L"), before + down, atol=0.04)
+
+
 @pytest.mark.parametrize("text", ["AAAA", "no anchors at all", "é"])
 def test_anchors_that_another_version_has_written_say_nothing(text: str, armature: Any):
     plain = posing.solve_pose(armature)

@@ -46,7 +46,7 @@ from ..armature.armature import check_armature, read_armature, updated, world_fr
 from ..armature.poses import evaluated_matrices, note_posed, read_pose, write_pose
 from ..armature.restoring import PoseSnapshot, block_with_uid
 from ..armature.switches import leader_of
-from ..effectors.effectors import read_effectors
+from ..effectors.effectors import read_effectors, with_carriers
 from ..effectors.feet import unrolled
 from ..effectors.transforms import (
     bring_place,
@@ -91,6 +91,10 @@ STRAYING: Final = 0.1
 """Part of the tolerance by which the grabbed point may be beside its goal because the bone has turned [1]."""
 MOST_UPDATES: Final = 20
 """How often a body is moved on towards a place at most before it settles."""
+STILL: Final = 2e-3
+"""Largest change of an angle [rad] with which a body that settles as let go stays there."""
+MOST_ROUNDS: Final = 6
+"""How often it settles so at most: each time it moves by some tenths of the last one."""
 
 
 class Drag:
@@ -132,6 +136,12 @@ class Drag:
         self._point = points_of(np.linalg.inv(self._matrices[joint]) @ self._matrices[grabbed], point)
         self._before = PoseSnapshot.take(armature_object)
         self._own = [e for e in self._effectors if e.bone == bone and e.goal.pinnable]
+        if rig and any(own.follows for own in self._own):  # it carries others from where it is grabbed
+            then = [replace(e, state='REACH') if e in self._own else e for e in rig.effectors]
+            held = with_carriers(armature_object, then, depsgraph)
+            pairs = zip(rig.effectors, held, strict=True)
+            self._effectors = tuple(after if after.follows else own for own, after in pairs)
+            self._rig = rig = replace(rig, effectors=self._effectors)
         turns = [own for own in self._own if own.follows or not own.orientation]
         self._asked_at: FloatArray = np.array(turns[0].point) if turns else self._point
         """The point whose place is asked for, in its own axes [m]: that of an effector that lets it turn."""
@@ -177,6 +187,8 @@ class Drag:
         """What the last movement came to."""
         self._let_go: LetGo | None = None
         """What live mode will solve, once the body rests at this place; None on the way there."""
+        self._let_go_from, self._rounds = self._start, 0
+        """Where the body was when it began to settle so, and how often it has."""
         self._under_way = ExitStack()
         self._under_way.enter_context(not_live(armature_object))  # it would take the pose of a drag for given
 
@@ -285,6 +297,7 @@ class Drag:
         """Go on from where the body has settled as if the bone were let go."""
         if self._let_go is not None:
             self._let_go = self._tracked = None
+        self._rounds = 0
 
     def again(self, *, smoothly: bool = False) -> DragReport:
         """Go on towards the same place, one update of the body or until it comes to rest."""
@@ -310,7 +323,10 @@ class Drag:
         self._written = found.pose
         final = found.final and (self._driven is None or self._driven.at_rest) and not self._strays()
         if self._let_go is not None:
-            iterations, settling = found.iterations, not found.settled
+            if final and self._plan is not None and self._goes_on(found.pose):
+                self._begin_to_let_go(armature_object, self._plan)
+                final = False
+            iterations, settling = found.iterations, not (final or found.settled)
             self.report = replace(self.report, iterations=iterations, settling=settling, final=final)
             return self.report
         within = settings.tolerance_position, settings.tolerance_rotation
@@ -367,7 +383,13 @@ class Drag:
         effectors = [others.get(own, own) for own in self._effectors]
         rows = [self._effectors.index(own) for own in (*self._pinned, *self._brought())]
         self._let_go = plan.let_go(armature_object, self._matrices, effectors, rows)
-        self._tracked = None
+        self._let_go_from, self._tracked = self._written, None
+        self._rounds += 1
+
+    def _goes_on(self, pose: Pose) -> bool:
+        """Whether the body would go on once it is let go: what prefers where it is, as hips, has moved."""
+        moved = np.abs(pose.rotation - self._let_go_from.rotation).max()
+        return self._rounds < MOST_ROUNDS and bool(moved > STILL)
 
     def _settle_let_go(self, let_go: LetGo) -> Followed:
         """One update on the way to what live mode will solve."""
