@@ -7,6 +7,7 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
+from mathutils import Matrix
 
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature.armature import read_armature
@@ -119,7 +120,17 @@ def test_a_bone_that_stays_in_place_counts_from_its_parent(arm: Any):
     np.testing.assert_allclose(limits(arm)[0], (-55.0, -10.0, -15.0), atol=1e-3)
 
 
-@pytest.mark.parametrize("values", [{"roll": 1.0}, {"tail": (0.5, 0.0, 1.6)}], ids=["rolled", "longer"])
+def test_a_bone_that_has_only_twisted_counts_from_there(arm: Any):
+    """As a head that looks aside: it ends where it did."""
+    arm.pose.bones["bone.001"].rotation_euler.y = radians(8.0)
+    apply_pose(arm)
+    np.testing.assert_allclose(limits(arm)[0], (-5.0, -18.0, -15.0), atol=1e-3)
+
+
+EDITED = {"rolled": {"roll": 1.0}, "longer": {"tail": (0.5, 0.0, 1.6)}, "turned": {"tail": (0.0, 0.6, 1.8)}}
+
+
+@pytest.mark.parametrize("values", EDITED.values(), ids=EDITED)
 def test_bones_that_are_edited_keep_the_numbers(arm: Any, values: dict[str, Any]):
     edit(arm, "bone.001", **values)
     np.testing.assert_allclose(limits(arm), [LOWER, UPPER, PREFERRED], atol=1e-3)
@@ -127,6 +138,16 @@ def test_bones_that_are_edited_keep_the_numbers(arm: Any, values: dict[str, Any]
     arm.pose.bones["bone.001"].rotation_euler.x = radians(50.0)  # what is noted is noted anew
     apply_pose(arm)
     np.testing.assert_allclose(limits(arm)[0], (-55.0, -10.0, -15.0), atol=1e-3)
+
+
+def test_bones_that_are_turned_as_one_and_rolled_in_edit_mode_keep_the_numbers(arm: Any):
+    bpy.context.view_layer.objects.active = arm
+    bpy.ops.object.mode_set(mode='EDIT')
+    arm.data.transform(Matrix.Rotation(0.5 * np.pi, 4, 'X'))
+    arm.data.edit_bones["bone.001"].roll += radians(45.0)
+    bpy.ops.object.mode_set(mode='OBJECT')
+    bpy.context.view_layer.update()
+    np.testing.assert_allclose(limits(arm), [LOWER, UPPER, PREFERRED], atol=1e-3)
 
 
 def test_a_rolled_parent_moves_no_limits(arm: Any):

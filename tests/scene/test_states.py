@@ -1112,6 +1112,44 @@ def test_keyed_targets_stay_where_they_are_when_their_armature_is_applied_and_un
         assert states(armature) == known
 
 
+def test_a_target_at_the_origin_plays_where_it_did_when_the_scale_is_applied(armature: Any):
+    """Blender leaves its channels as they are there, at its keys."""
+    target = effector(armature, "hand.L").target
+    for frame, there in ((1, (0.0, 0.0, 0.0)), (7, (0.2, -0.3, 0.4))):
+        target.location = there
+        target.keyframe_insert("location", frame=frame)
+    armature.scale = (0.5,) * 3
+    bpy.context.scene.frame_set(1)
+    before = targets_played(armature)
+    bpy.context.scene.frame_set(1)
+    select_alone(armature)
+    bpy.ops.object.transform_apply(location=False, rotation=False, scale=True)
+    bpy.context.view_layer.update()
+    np.testing.assert_allclose(targets_played(armature), before, atol=HALF_MILLIMETRE)
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_what_is_undone_after_apply_leaves_keyed_targets_where_they_play(live: bool, armature: Any):
+    """The undo step of the tool has what Blender leaves, before an update has seen it."""
+    for frame, way in ((1, 0.0), (7, 0.3)):
+        bpy.context.scene.frame_set(frame)
+        effector(armature, "hand.L").target.location.y += way
+        keyed_by_hand(armature, frame)
+    armature.location, armature.rotation_euler = (1.0, -2.0, 0.5), (0.1, 0.2, 1.3)
+    armature.poise.live = live
+    before = targets_played(armature)
+    select_alone(armature)
+    bpy.ops.ed.undo_push(message="before")
+    bpy.ops.object.transform_apply('EXEC_DEFAULT', True, properties=False)
+    bpy.context.view_layer.update()
+    bpy.context.scene.cursor.location.x += 1.0
+    bpy.ops.ed.undo_push(message="something else")
+    bpy.ops.ed.undo()
+    bpy.context.view_layer.update()
+    armature = bpy.data.objects["humanoid"]
+    np.testing.assert_allclose(targets_played(armature), before, atol=HALF_MILLIMETRE)
+
+
 def test_a_body_stays_where_it_is_when_its_armature_is_applied_and_the_file_is_loaded(
     armature: Any, tmp_path: Path
 ):

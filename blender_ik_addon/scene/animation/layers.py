@@ -18,7 +18,16 @@ import numpy as np
 from ...core.arrays import FloatArray
 from ...core.errors import IKError
 from ...core.model.rotation import continuous_quats, matrix_from_quat, quat_from_matrix
-from .fcurves import Channel, ChannelKeys, nla_strip, nla_strips, other_players, own_curves, write_keys
+from .fcurves import (
+    Channel,
+    ChannelKeys,
+    nla_strip,
+    nla_strips,
+    other_players,
+    own_curves,
+    playing_strips,
+    write_keys,
+)
 from .own_keys import has_own_keys
 
 QUATERNION: Final = "rotation_quaternion"
@@ -251,6 +260,12 @@ def push_down(obj: Any, span: tuple[float, float]) -> None:
 def plays_below(obj: Any, name: str = "") -> bool:
     """Whether strips move bones, other ones than that of a name."""
     return _move_bones(obj, [strip for strip in nla_strips(obj) if strip.name != name])
+
+
+def clips_play(obj: Any) -> bool:
+    """Whether strips that play move bones."""
+    playing = set(playing_strips(obj))
+    return _move_bones(obj, [strip for strip in nla_strips(obj) if strip.name in playing])
 
 
 def _plays_above(obj: Any, strip: Any) -> bool:

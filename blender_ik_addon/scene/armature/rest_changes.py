@@ -7,9 +7,9 @@ is turned by R⁻¹ M now. So are the preferred angles. A box of Euler angles ha
 the same: it is shifted by the angles of R, so that the pose that was applied stays where it was inside. Where
 R is about the last axis of the order, as of elbows and knees, that is the same range; else about the same.
 
-Other changes leave the numbers as they are. A bone that Edit Mode has rolled is where it was, and so is its
-parent; one of another length, or elsewhere on its parent, is another bone. *Apply Rotation* turns all bones
-as one, and gives those without a parent another rest. A Limit Rotation constraint that has the limits of its
+Other changes leave the numbers as they are: what is done in Edit Mode, and bones of another length, or
+elsewhere on their parent. *Apply Rotation* turns all bones as one, and gives those without a parent another
+rest. A Limit Rotation constraint that has the limits of its
 bone too does not go along either.
 """
 
@@ -42,16 +42,18 @@ def follow_rests(armature_object: Object) -> tuple[Message, ...]:
     """
     data: Any = armature_object.data
     pose: Any = armature_object.pose
-    if pose is None or not armature_object.is_editable or data.is_editmode:
+    if pose is None or not armature_object.is_editable:
         return ()
     moved: list[str] = []
     kept: list[str] = []
     for name, entry in joint_entries(armature_object).items():
         noted, now = tuple(entry.noted_rest), rest_of(armature_object, name)
-        if noted == now or not any(now) or name not in pose.bones:
+        if data.is_editmode or not any(now):  # numbers count from what is there afterwards
+            now = (0.0,) * len(noted)
+        if noted == now or name not in pose.bones:
             continue
         entry.noted_rest = now
-        turn = _applied(noted, now) if any(noted) else None
+        turn = _applied(noted, now) if any(noted) and any(now) else None
         if turn is None:
             continue
         try:
@@ -59,7 +61,7 @@ def follow_rests(armature_object: Object) -> tuple[Message, ...]:
         except IKError:  # its limits are refused where they are needed
             continue
         names += [name] if any(entry.use_limit) else []
-    told = (
+    notes = (
         (moved, Message("limits moved with the rest pose: {bones}", bones=listed(moved))),
         (
             kept,
@@ -69,16 +71,12 @@ def follow_rests(armature_object: Object) -> tuple[Message, ...]:
             ),
         ),
     )
-    return tuple(note for names, note in told if names)
+    return tuple(note for names, note in notes if names)
 
 
 def _applied(noted: tuple[float, ...], now: tuple[float, ...]) -> FloatArray | None:
     """The turn (3, 3) of a bone that has become its rest, by `rest_of`; None where it was another change."""
     before, after = np.reshape(noted, (2, 4, 4)), np.reshape(now, (2, 4, 4))
-
-    def head_and_tail(rests: FloatArray) -> FloatArray:
-        heads = rests[:, :3, 3]
-        return np.stack([heads, heads + rests[:, 3, 3, None] * rests[:, :3, 1]])
 
     def on_parent(rests: FloatArray) -> FloatArray:
         return np.array([*(rests[0, :3, 3] - rests[1, :3, 3]) @ rests[1, :3, :3], *rests[:, 3, 3]])
@@ -89,15 +87,15 @@ def _applied(noted: tuple[float, ...], now: tuple[float, ...]) -> FloatArray | N
     size, size_now = (float(rests[:, 3, 3].sum()) for rests in (before, after))  # scaled poses too
     turn, near = local(before).T @ local(after), SAME * size
     is_other = np.abs(on_parent(after) * (size / size_now) - on_parent(before)).max() > near
-    stays = np.abs(head_and_tail(after) - head_and_tail(before)).max() <= near
-    return None if is_other or stays or np.linalg.norm(rotvec_from_matrix(turn)) <= SAME else turn
+    return None if is_other or np.linalg.norm(rotvec_from_matrix(turn)) <= SAME else turn
 
 
 def _turn(armature_object: Object, entry: POISE_PG_joint, turn: FloatArray) -> bool:
     """Let an entry count from a rest that is turned by (3, 3); whether it does (IKError: as `limits_of`)."""
     pose: Any = armature_object.pose
     bone = pose.bones[entry.name]
-    if any(not each.mute and keeps_inside(bone, each, entry) for each in bone.constraints):
+    holding = [each for each in bone.constraints if not each.mute and each.influence > 0.0]
+    if any(keeps_inside(bone, each, entry) for each in holding):
         return False
     own = limits_of(bone, entry)
     order = order_index("XYZ") if own.order is None else own.order
@@ -105,8 +103,8 @@ def _turn(armature_object: Object, entry: POISE_PG_joint, turn: FloatArray) -> b
     lower, upper = own.lower - shift, own.upper - shift
     wanted = turn.T @ matrix_from_euler(own.preferred, order)
     preferred = np.clip(euler_within(wanted, order, lower, upper, own.preferred - shift), lower, upper)
-    told = translated(MOVED)
-    source = entry.source if told in entry.source else ", ".join(filter(None, (entry.source, told)))
+    remark = translated(MOVED)
+    source = entry.source if remark in entry.source else ", ".join(filter(None, (entry.source, remark)))
     limits = replace(own, lower=lower, upper=upper, preferred=preferred, order=order)
     store_limits(armature_object, entry.name, limits, source)
     return True

@@ -32,10 +32,10 @@ from ..animation.layers import (
     NlaState,
     bring_to_rest,
     check_strip,
+    clips_play,
     finish_strip,
     inverted,
     make_strip,
-    plays_below,
     push_down,
     replaced_by_strip,
     with_whole_quaternions,
@@ -154,7 +154,7 @@ class Destination:
         elif self._name:
             self._make_action(obj)
         if not self.strip:
-            if not own_curves(obj) and plays_below(obj):
+            if not own_curves(obj) and clips_play(obj):
                 obj.animation_data.action_extrapolation = 'NOTHING'  # outside of the range they play on
             self._begun = ActionSnapshot.take(obj)
 

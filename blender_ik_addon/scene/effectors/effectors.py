@@ -330,17 +330,24 @@ def _give_back_inverse(target: Any, inverse: FloatArray) -> None:
     """Give a target that Blender has moved away from its keys the parent inverse (4, 4) that they need."""
     time, curves = present_time(), own_curves(target).items()
     keyed = {channel: curve.evaluate(time) for channel, curve in curves if channel[0] in PLACED_BY}
+    if not keyed:
+        return
     now = {(path, index): getattr(target, path)[index] for path, index in keyed}
-    if all(isclose(now[own], keyed[own], rel_tol=UNMOVED, abs_tol=UNMOVED) for own in keyed):
-        return  # nobody has, or it has no keys
-    armature_from_target = np.array(target.matrix_parent_inverse) @ np.array(target.matrix_basis)
+    inverse_now, basis_now = target.matrix_parent_inverse.copy(), target.matrix_basis.copy()
+    armature_from_target = np.array(inverse_now) @ np.array(basis_now)
     target.matrix_parent_inverse = inverse.T.tolist()
     target.matrix_basis = np.linalg.solve(inverse, armature_from_target).T.tolist()
     left = target.matrix_basis.copy()
     for (path, index), value in keyed.items():  # exactly, and with whole turns
         getattr(target, path)[index] = value
-    if np.abs(np.array(target.matrix_basis) - np.array(left)).max() > SAME * (1.0 + np.abs(left).max()):
-        target.matrix_basis = left  # it had been moved from its keys before
+    if np.abs(np.array(target.matrix_basis) - np.array(left)).max() <= SAME * (1.0 + np.abs(left).max()):
+        return
+    target.matrix_basis = left  # it had been moved from its keys before
+    if all(isclose(now[own], keyed[own], rel_tol=UNMOVED, abs_tol=UNMOVED) for own in keyed):
+        # Nobody has moved it away, or it was keyed anew since.
+        target.matrix_parent_inverse, target.matrix_basis = inverse_now, basis_now
+        for (path, index), value in now.items():
+            getattr(target, path)[index] = value
 
 
 def _own_matrix(target: Any) -> list[float]:

@@ -323,10 +323,10 @@ class Drag:
         self._written = found.pose
         final = found.final and (self._driven is None or self._driven.at_rest) and not self._strays()
         if self._let_go is not None:
+            iterations, settling = found.iterations, not found.settled
             if final and self._plan is not None and self._goes_on(found.pose):
                 self._begin_to_let_go(armature_object, self._plan)
-                final = False
-            iterations, settling = found.iterations, not (final or found.settled)
+                settling, final = True, False
             self.report = replace(self.report, iterations=iterations, settling=settling, final=final)
             return self.report
         within = settings.tolerance_position, settings.tolerance_rotation

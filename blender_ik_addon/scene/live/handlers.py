@@ -104,6 +104,8 @@ def _after_undo(*_: object) -> None:
     """Bring targets along that Blender has left, where no update has done so."""
     for body in live_armatures(bpy.data.objects):
         following.bring_along(body)
+    for found in armatures_in(bpy.data.objects):
+        _see_rest(found)  # an undo step is made before an update has seen what Apply has left
     LIVE.followed.clear()
 
 
@@ -242,12 +244,19 @@ def _follow_bones(view_layer: ViewLayer, *, is_new_frame: bool) -> None:
     for found in armatures_in(view_layer.objects):
         if found.session_uid not in LIVE.paused:  # a bake plays back, and renames nothing
             follow_names(found)
-            keep_keyed_targets(found)
-            if notes := follow_rests(found):
-                settings_of(found).last_message = translated(sentences(*notes))
-                redraw_viewports()
+            _see_rest(found)
     if names.keys().isdisjoint(LIVE.paused):
         LIVE.names = names
+
+
+def _see_rest(armature_object: Object) -> None:
+    """Let keys of targets, and limits of bones, go along with a rest pose or an object that was applied."""
+    if armature_object.session_uid in LIVE.paused:
+        return
+    keep_keyed_targets(armature_object)
+    if notes := follow_rests(armature_object):
+        settings_of(armature_object).last_message = translated(sentences(*notes))
+        redraw_viewports()
 
 
 def _follow(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, look_closely: bool) -> bool:
