@@ -143,12 +143,15 @@ class Descent(Iterator[None]):
         """How far each frame seems to be from its minimum, (N,) [rad]."""
         self._before: FloatArray = np.full(groups, self.max_angle)
         """Length of the last step that each group has taken, (G,) [rad]."""
-        self._state: State = energy.at(np.minimum(np.maximum(values, energy.lower), energy.upper))
+        self._values: FloatArray = np.minimum(np.maximum(values, energy.lower), energy.upper)
+        self._state: State
         """State of all frames."""
-        self._moving: IntArray = np.arange(count)
-        """The frames that move, (n,)."""
-        self.energy, self.state = energy, self._state
-        """Energy and state of these."""
+        self._moving: IntArray = np.array([-1])
+        """The frames that move, (n,); none that there is before the descent has begun."""
+        self.energy: Energy
+        """Energy of these."""
+        self.state: State
+        """Their state."""
         self.damping: FloatArray
         """Their μ, (n,)."""
         self.held: BoolArray
@@ -157,11 +160,13 @@ class Descent(Iterator[None]):
         """What ties them together."""
         self.found: Minimum
         """Result, once the descent has ended."""
-        if callback is not None:
-            callback(0, self._state)
-        self._move(np.flatnonzero(self._ahead))
 
     def __next__(self) -> None:
+        if -1 in self._moving:
+            self._state = self._whole.at(self._values)
+            if self._callback is not None:
+                self._callback(0, self._state)
+            self._move(np.flatnonzero(self._ahead))
         if self._cancelled or not len(self._moving):
             self.found = self._end()
             raise StopIteration
