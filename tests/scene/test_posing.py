@@ -178,6 +178,10 @@ def assert_reached(armature: Any) -> None:
         assert angle < TENTH_DEGREE, name
 
 
+NOTED = {"noted_rest", "placed_inverse"}
+"""What Poise notes for itself with the first update of an armature."""
+
+
 def settings_record(armature: Any) -> dict[str, Any]:
     """All settings and errors that the panel shows."""
     record: dict[str, Any] = {}
@@ -186,7 +190,7 @@ def settings_record(armature: Any) -> dict[str, Any]:
         *((str(i), e) for i, e in enumerate(armature.poise.effectors)),
     ]:
         for name, prop in group.bl_rna.properties.items():
-            if prop.type not in {'COLLECTION', 'POINTER'}:
+            if prop.type not in {'COLLECTION', 'POINTER'} and name not in NOTED:
                 value = getattr(group, name)
                 record[f"{label} {name}"] = tuple(value) if getattr(prop, "is_array", False) else value
     return record

@@ -300,7 +300,9 @@ def run(plan: Plan[_Result]) -> _Result:
     try:
         descent = next(plan)
         while True:
-            descent = plan.send(descent.run())
+            for _ in descent:
+                pass
+            descent = plan.send(descent.found)
     except StopIteration as end:
         return end.value
 
