@@ -353,11 +353,11 @@ class Mechanism:
         return np.array(columns, dtype=np.int64).reshape(-1, 3), np.array(orders, dtype=np.int64)
 
     def values(self, pose: Pose) -> FloatArray:
-        """The free channels of a pose, (..., nv); `LIFTED` for joints that it does not have."""
+        """The free channels of a pose, (..., nv); slack variables are `LIFTED`."""
         return self.of_channels(pose.channels, LIFTED)
 
     def with_values(self, pose: Pose, values: FloatArray) -> Pose:
-        """The pose with these free channels, (..., nv), without those of joints that it does not have."""
+        """The pose with these free channels, (..., nv), without slack variables."""
         channels = pose.channels.copy()
         count = channels.shape[-2] * CHANNELS
         known = self.channels < count
@@ -368,7 +368,7 @@ class Mechanism:
     def of_channels(self, per_channel: FloatArray, missing: float = 0.0) -> FloatArray:
         """Values of the free channels out of an array for all channels, (..., n, 6) -> (..., nv).
 
-        Those of joints that it does not have are `missing`.
+        Those of slack variables are `missing`.
         """
         count = per_channel.shape[-2] * CHANNELS
         flat = per_channel.reshape(*per_channel.shape[:-2], count)

@@ -309,7 +309,7 @@ def _solved_choice(
     system: System,
     choices: ChoiceRows,
     start: FloatArray,
-    slack: float,
+    least: float,
     solve: Callable[[System, FloatArray], Plan[Solution]],
     kept: IntArray | None,
 ) -> Plan[Solution]:
@@ -319,7 +319,7 @@ def _solved_choice(
         system: Tasks of one frame.
         choices: Those among them that have alternatives.
         start: Where to begin, (1, nv).
-        slack: Rise of |r| of a level [1], in scaled units, that does not count.
+        least: Rise of |r| of a level [1], in scaled units, that does not count.
         solve: Solves a system that has taken its alternatives, beginning at free channels (1, nv).
         kept: Alternatives that stay while they are within their margins, (1, C).
     """
@@ -337,7 +337,7 @@ def _solved_choice(
         if found.status is Status.CANCELLED:
             return replace(best, iterations=iterations)
         number, margin = system.choice_numbers[choice], float(choices.margins[choice])
-        if _is_better(found, best, number, int(system.level_of_task[number]), margin, slack):
+        if _is_better(found, best, number, int(system.level_of_task[number]), margin, least):
             best = found
     # The energy falls with each: another alternative is nearer in the same pose.
     for _ in range(sum(choices.alternatives)):
@@ -359,12 +359,12 @@ def _others(errors: Sequence[FloatArray], taken: IntArray) -> Iterator[tuple[int
                 yield choice, int(other)
 
 
-def _is_better(found: Solution, best: Solution, number: int, level: int, margin: float, slack: float) -> bool:
+def _is_better(found: Solution, best: Solution, number: int, level: int, margin: float, least: float) -> bool:
     """Whether another alternative brings more than the best, to task `number` of the level.
 
     Args:
         margin: How much nearer one that is missed must be [m] or [rad].
-        slack: Change of |r| of a level [1], in scaled units, that does not count.
+        least: Change of |r| of a level [1], in scaled units, that does not count.
     """
     new, old = found.errors[number], best.errors[number]
     nearer = not old.reached and (new.reached or old.error - new.error > margin)
@@ -373,7 +373,7 @@ def _is_better(found: Solution, best: Solution, number: int, level: int, margin:
     gains = (best.history[-1] - found.history[-1])[0]
     # Levels below have no say in how near it comes.
     changes = gains[: level + 1 if nearer else None]
-    changes = changes[np.abs(changes) > slack]
+    changes = changes[np.abs(changes) > least]
     return bool(changes[0] > 0.0) if len(changes) else nearer
 
 

@@ -389,7 +389,7 @@ class Task(ABC):
     def altered(self, **changes: Any) -> Self:
         """A copy with other values of fields or `slack`, known to fit: `replace` would check all again."""
         some = object.__new__(type(self))
-        own = self.__dataclass_fields__  # not what was found of them
+        own = self.__dataclass_fields__  # `slack` is among them; what was found of them is not
         vars(some).update({name: value for name, value in vars(self).items() if name in own}, **changes)
         return some
 
