@@ -18,7 +18,7 @@ An iteration tries one step of each group:
    active set [HintermullerItoKunisch2003]: channels that would pass a limit are stopped there, those that
    would rather leave theirs are let go, and the step is found again.
 3. **Correction**: the change of residuals that is not linear in the step is answered with the same damped
-   Hessian, by no more than the step is long, as long as each time takes away a tenth of what is left: the
+   Hessian, by no more than the step is long, as long as each time takes away a third of what is left: the
    chord method [NocedalWright2006 §18.3, there for constraints].
 4. **Acceptance** by one merit: the energy, in which levels that are met are as strong as they need to be (an
    exact penalty is exact from |y| on). μ follows how well the model told the change: what it leaves out grows
@@ -50,9 +50,9 @@ TRUSTED: Final = 0.3
 """Error of the model's change, as a part of it, up to which μ shrinks and from which it grows [1]."""
 FLAT: Final = 1e-2
 """Least curvature of a direction that bent down [1]."""
-BENT: Final = (1e-2, 0.1)
-"""Part of the decrease that the model predicts which is not worth a correction if it is left out [1], and
-part of what is left out that a correction must take away for another one."""
+BENT: Final = 0.3
+"""Part of the decrease that the model predicts which is worth a correction if it is left out [1], and part of
+what is left out that a correction must take away for another one."""
 FINE: Final = 1e-3
 """Largest change [rad] of a step that is taken whatever the merit says: rounding would decide."""
 NEARLY: Final = 0.3
@@ -386,7 +386,7 @@ class _Step:
         penalty_weights = self._model.penalty_weights
         there = energy.at(here.values + straight / energy.weight)
         merit = descent.merit(there, penalty_weights)
-        left, unworthy = (merit - promised).sum(1), BENT[0] * np.abs(wanted)
+        left, unworthy = (merit - promised).sum(1), BENT * np.abs(wanted)
         groups = np.flatnonzero(left > unworthy)
         while len(groups):
             # Of frames alone those that are corrected, all of a motion.
@@ -402,7 +402,7 @@ class _Step:
             there = there.replaced(rows[corrects], state)
             merit[groups[better]], left[groups[better]] = other_merit[better], now[better]
             # Where little is gone a new model leads further.
-            groups = groups[better & (now <= (1.0 - BENT[1]) * before) & (now > unworthy[groups])]
+            groups = groups[better & (now <= (1.0 - BENT) * before) & (now > unworthy[groups])]
         taken = ((self._merit - merit).sum(1) > 0.0) | ~(size > FINE)
         old = descent.by_group(damping)
         least = np.where(short < 1.0, old.T + more, DAMPING[1]).T
