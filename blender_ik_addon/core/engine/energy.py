@@ -84,9 +84,9 @@ class PenaltyWeights:
         return self.last * ratio**further
 
 
-SOFT: Final = PenaltyWeights(50.0, 5.0)
-"""Weights that lead past local minima, and those of a motion; where all can be met they lead to the same
-pose."""
+SOFT: Final = PenaltyWeights(7.0, 3.0)
+"""Weights with which a search begins, and those of a body that follows targets while they move: they lead
+past local minima, and there is a way back from where they lead."""
 
 
 @dataclass(frozen=True)

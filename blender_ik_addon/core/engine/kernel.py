@@ -30,12 +30,13 @@ An iteration tries one step of each group:
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray, diagonals, times
+from ..model.mechanism import Mechanism
 from ..problem.options import SolverOptions
 from .coupling import BandFactors, Coupling, Part
 from .energy import ROUNDING_OFF, Energy, Model, State
@@ -91,6 +92,16 @@ class Minimum:
         """(N, nv) [m, rad]."""
         return self.state.values
 
+    def select(self, mechanism: Mechanism, frames: IntArray) -> Minimum:
+        """Those of some frames alone (n,), for the mechanism of those frames."""
+        return replace(
+            self,
+            state=self.state.select(mechanism, frames),
+            energies=self.energies[frames],
+            iterations=self.iterations[frames],
+            converged=self.converged[frames],
+        )
+
 
 class Descent(Iterator[None]):
     """Frames on their way to minima of the energy; each `next` tries one step of those that still move.
@@ -137,9 +148,9 @@ class Descent(Iterator[None]):
         self._most, self._least = np.broadcast_to(most, groups), decrease_tolerance
         self._iterations = np.zeros(groups, dtype=np.int64)
         self._number, self._cancelled = 0, False
-        self._ahead: FloatArray = np.full(
-            count, self.max_angle if values.shape[1] and energy.penalties else 0.0
-        )
+        self._unknown = self.max_angle if values.shape[1] and energy.penalties else 0.0
+        """How far frames of which nothing is known seem to be from their minima [rad]."""
+        self._ahead: FloatArray = np.full(count, self._unknown)
         """How far each frame seems to be from its minimum, (N,) [rad]."""
         self._before: FloatArray = np.full(groups, self.max_angle)
         """Length of the last step that each group has taken, (G,) [rad]."""
@@ -166,7 +177,7 @@ class Descent(Iterator[None]):
             self._state = self._whole.at(self._values)
             if self._callback is not None:
                 self._callback(0, self._state)
-            self._move(np.flatnonzero(self._ahead))
+        self._move(self._going())
         if self._cancelled or not len(self._moving):
             self.found = self._end()
             raise StopIteration
@@ -205,10 +216,12 @@ class Descent(Iterator[None]):
         self._number += 1
         if self._callback is not None:
             self._cancelled = bool(self._callback(self._number, self._state))
+
+    def _going(self) -> IntArray:
+        """The frames that move in the next step."""
         going = self._iterations < self._most
         if self._coupling is None:
-            self._move(np.flatnonzero((self._ahead > self._precision) & going))
-            return
+            return np.flatnonzero((self._ahead > self._precision) & going)
         farthest = self._ahead.max()
         # While a few frames of a motion have far to go the others wait, but not for the last of the way.
         near = NEARLY * farthest if farthest > ROUGH else -1.0
@@ -216,7 +229,7 @@ class Descent(Iterator[None]):
         # Those that the terms over time would make follow at once go along.
         span = self._coupling.span
         around = np.convolve(self._ahead > near, np.ones(2 * span + 1))[span : span + len(self._ahead)]
-        self._move(np.flatnonzero((around > 0.5) & going))
+        return np.flatnonzero((around > 0.5) & going)
 
     def run(self) -> Minimum:
         """Try steps until all groups are at rest."""
@@ -224,11 +237,23 @@ class Descent(Iterator[None]):
             pass
         return self.found
 
-    def go_on(self, frames: IntArray, max_iterations: int) -> None:
-        """Let some frames alone (n,) go on after the end, up to so many iterations in all."""
+    def go_on(
+        self, frames: IntArray, max_iterations: int | IntArray, energy: Energy, step_tolerance: float
+    ) -> None:
+        """Let some frames alone (n,) go on after the end, by other penalty weights or more exactly.
+
+        Args:
+            frames: Which.
+            max_iterations: How many iterations they may have in all, for all or each, (n,).
+            energy: Of all N frames, the same but for its penalty weights.
+            step_tolerance: Largest change of a channel at which they are at rest [rad].
+        """
+        if energy is not self._whole or step_tolerance != self._precision:
+            self._ahead[frames] = self._unknown
+        self._whole = self.energy = energy
+        self._precision = step_tolerance
         self._most = self._iterations.copy()
         self._most[frames] = max_iterations
-        self._move(np.flatnonzero((self._ahead > self._precision) & (self._iterations < self._most)))
 
     def _move(self, frames: IntArray) -> None:
         """Go on with some frames (n,), rising."""

@@ -45,7 +45,7 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from ..problem.system import tolerances
 from .coupling import Coupling
-from .energy import LAST_WEIGHT, MET, SOFT, Energy, PenaltyWeights, State
+from .energy import LAST_WEIGHT, MET, Energy, PenaltyWeights, State
 from .kernel import ROUGH, Descent, Minimum, Plan, steps
 from .restarts import LOWER, searching
 
@@ -66,6 +66,8 @@ OVERLAP: Final = 10.0
 WORTH: Final = 1e-2
 """Decrease of the energy [1] that is not worth an iteration in frames far apart, or to see what a frame
 misses alone: of that it is a millionth of the reach at most."""
+MOTION: Final = PenaltyWeights(50.0, 5.0)
+"""Penalty weights of the levels while targets move; where all can be met any lead to the same poses."""
 FIRM: Final = (1250.0, 10.0)
 """Most and least penalty weight of a level whose targets move, where there are many [1]: firmer levels that
 cannot be met turn bodies over at once, weaker ones do not hold against what is preferred."""
@@ -525,8 +527,8 @@ def _moving(energy: Energy) -> PenaltyWeights:
     """Penalty weights of levels whose targets move."""
     further = len(energy.system.priorities) - 1
     most, least = FIRM
-    ratio = min(SOFT.ratio, (most / least) ** (1.0 / max(further, 1)))
-    return PenaltyWeights(min(SOFT.last, most / ratio**further), ratio)
+    ratio = min(MOTION.ratio, (most / least) ** (1.0 / max(further, 1)))
+    return PenaltyWeights(min(MOTION.last, most / ratio**further), ratio)
 
 
 def _apart(met: BoolArray, span: int) -> FloatArray:

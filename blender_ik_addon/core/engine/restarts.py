@@ -10,14 +10,12 @@ straight, and the body fold over it. Where the body is has no part in this: so p
 before them, and what is solved again stays.
 
 Where targets are missed, random starts follow: channels that move a missed task, or a task that shares
-channels with it, are spread over their limits, others stay. Every other one descends at soft weights and
-the rest at full ones: soft weights pass small minima, full ones meet targets far from the preferred pose,
-which soft ones would rather miss. After a few iterations the lower half of each kind goes on, and after some
-more the lower half of that: successive halving [JamiesonTalwalkar2016]. The lowest of each kind is minimised
-at full weights if it is lower than what the pose found so far leads to in the same way, since most starts
-lead to one place. Channels that prefer where they are, as roots, are spread about where the pose found so far
-has them, and where a lower pose is found the search is repeated from there: so a pose that is solved again
-stays.
+channels with it, are spread over their limits, others stay. Every other one begins at soft weights and the
+rest at full ones: soft weights pass small minima, full ones meet targets far from the preferred pose. After a
+few iterations the lower half goes on, all at full weights now, and after some more the lower half of that:
+successive halving [JamiesonTalwalkar2016]. The lowest goes on to its minimum if it is lower than the pose
+found so far. Channels that prefer where they are, as roots, are spread about where that one has them, and
+where a lower pose is found the search is repeated from there: so a pose that is solved again stays.
 """
 
 from __future__ import annotations
@@ -40,8 +38,7 @@ LOWER: Final = 1e-3
 """By which part of the posture and of the misses [1], at the last level's weight, another start must lower
 the energy to be taken: less is no better pose."""
 COMPARED: Final = 5
-"""Iterations after which starts are compared, three times: the lower half goes on twice, then the lowest is
-taken."""
+"""Iterations after which starts are compared, four times: the lower half goes on, in the end the lowest."""
 AT_ONCE: Final = 256
 """Independent poses in one batch: their matrices take tens of megabytes."""
 
@@ -74,61 +71,10 @@ def searching(
     # Again from a pose that is lower: it would be found when this one is solved again.
     while options.restarts and len(missed) and not found.cancelled:
         before = found.energies
-        for block in np.array_split(missed, -(-len(missed) * (options.restarts + 2) // AT_ONCE)):
+        for block in np.array_split(missed, -(-len(missed) * options.restarts // AT_ONCE)):
             found = yield from _restarted(energy, found, block, options, tolerance)
         missed = missed[found.energies[missed] < before[missed]]
-    unfinished = np.flatnonzero(~found.converged)
-    return (yield from _finished(energy, found, unfinished, options, options.max_iterations, callback))
-
-
-def _restarted(
-    energy: Energy, found: Minimum, block: IntArray, options: SolverOptions, tolerance: FloatArray
-) -> Plan[Minimum]:
-    """Minima after random starts in some frames (n,)."""
-    some, here, most = energy.select(block), found.values[block], options.max_iterations
-    # Channels that move nothing that is missed stay as they are.
-    helps = _moving_missed(some, found.state.select(some.system.mechanism, block), tolerance)
-    # Channels that prefer where they are, as roots, are spread about where they are now.
-    around = some.preferring(np.where(np.isnan(some.system.preferred), here, some.preferred / some.weight))
-    starts = [
-        np.vstack([at, at, np.where(moves, random_starts(around.select(one), options.restarts), at)])
-        for one, at, moves in zip(np.arange(len(block))[:, None], here, helps, strict=True)
-    ]
-    # Every other start descends at soft weights; the first of either is where the body is.
-    n, count = len(block), options.restarts + 2
-    soft = np.arange(n * count) % count % 2 == 0
-    many = energy.select(block.repeat(count)).softened(soft)
-    first = min(COMPARED, most)
-    descent = Descent(
-        many, np.concatenate(starts), options, step_tolerance=ROUGH, max_iterations=first, far=True
-    )
-    rough = yield descent
-    kinds = [np.arange(n)[:, None] * count + np.arange(kind, count, 2) for kind in range(2)]  # (n, count/2)
-    present = np.concatenate([rows[:, 0] for rows in kinds])
-    for iterations in (2 * COMPARED, 3 * COMPARED):
-        kinds = [_lower_half(rows, rough.energies) for rows in kinds]
-        going = np.concatenate([present, *(rows.ravel() for rows in kinds)])
-        descent.go_on(np.unique(going), min(iterations, most))
-        rough = yield descent
-    lowest = np.concatenate([rows[np.arange(n), rough.energies[rows].argmin(axis=1)] for rows in kinds])
-    lower = rough.energies[lowest] < rough.energies[present] - _margin(many, rough)[present]
-    if not lower.any():
-        return found
-    trials = energy.select(np.tile(block, 2)[lower])
-    other = yield Descent(trials, rough.values[lowest[lower]], options)
-    energies = np.full(2 * n, np.inf)
-    energies[lower] = other.energies
-    best = energies.reshape(2, n).argmin(axis=0) * n + np.arange(n)
-    better = energies[best] < (found.energies - _margin(energy, found))[block]
-    taken = (np.cumsum(lower) - 1)[best[better]]
-    block = block[better]
-    return _replaced(energy, found, block, other, taken)
-
-
-def _lower_half(rows: IntArray, energies: FloatArray) -> IntArray:
-    """Those of some rows (n, k) whose energies (N,) are lowest, (n, k/2)."""
-    order = np.argsort(energies[rows], axis=1, kind="stable")
-    return np.take_along_axis(rows, order[:, : -(-rows.shape[1] // 2)], axis=1)
+    return found
 
 
 def _lowest_about(
@@ -138,49 +84,70 @@ def _lowest_about(
     callback: Callback | None,
 ) -> Plan[Minimum]:
     """The minimum next to where the body is (N, nv), or the one that is found from the preferred pose."""
-    count, most = len(values), options.max_iterations
-    starts = np.concatenate([values, energy.centred()])
-    weak = np.arange(2 * count) >= count
-    many = energy.select(np.arange(2 * count) % count).softened(weak)
-    at_most = np.where(weak, most, 1)
-    first = yield Descent(
-        many, starts, options, step_tolerance=ROUGH, max_iterations=at_most, far=weak, callback=callback
+    n, most = len(values), options.max_iterations
+    frames, soft = np.arange(2 * n), np.arange(2 * n) >= n
+    starts, many = np.concatenate([values, energy.centred()]), energy.select(frames % n)
+    at_most = np.where(soft, most, 1)
+    descent = Descent(
+        many.softened(soft),
+        starts,
+        options,
+        step_tolerance=ROUGH,
+        max_iterations=at_most,
+        far=soft,
+        callback=callback,
     )
-    near, far = (_rows(energy, first, np.flatnonzero(some)) for some in (~weak, weak))
+    first = yield descent
     # A body that one step takes away is not next to a minimum, nor one that finds no step.
-    moved = np.abs((near.values - values) / energy.system.units).max(axis=1, initial=0.0)
-    close = np.flatnonzero(near.converged | ((moved > 0.0) & (moved <= ROUGH)))
-    near = yield from _finished(energy, near, close, options, most, callback)
-    far = replace(far, iterations=np.maximum(near.iterations, far.iterations))
-    if near.cancelled:
-        return replace(near, iterations=far.iterations)
-    left = np.maximum(most - far.iterations, 1)
-    far = yield from _finished(energy, far, np.arange(count), options, left, callback)
+    moved = np.abs((first.values - starts) / energy.system.units).max(axis=1, initial=0.0)
+    close = first.converged | ((moved > 0.0) & (moved <= ROUGH))
+    goes = np.flatnonzero(soft | close)
+    descent.go_on(goes, most + first.iterations[goes], many, options.step_tolerance)
+    both = yield descent
     # Only a body that is at rest is next to a minimum.
-    margin = np.where(near.converged, _margin(energy, near), 0.0)
-    kept = np.flatnonzero(far.energies >= near.energies - margin)
-    return replace(_replaced(energy, far, kept, near, kept), iterations=far.iterations)
+    margin = np.where(both.converged, _margin(many, both), 0.0)[:n]
+    kept = close[:n] & (both.energies[n:] >= both.energies[:n] - margin)
+    found = both.select(energy.system.mechanism, np.where(kept, frames[:n], frames[n:]))
+    return replace(found, iterations=both.iterations.reshape(2, n).max(axis=0))
 
 
-def _finished(
-    energy: Energy,
-    found: Minimum,
-    frames: IntArray,
-    options: SolverOptions,
-    max_iterations: int | IntArray,
-    callback: Callback | None,
+def _restarted(
+    energy: Energy, found: Minimum, block: IntArray, options: SolverOptions, tolerance: FloatArray
 ) -> Plan[Minimum]:
-    """Minima after more iterations of some frames (n,)."""
-    if found.cancelled or not len(frames):
+    """Minima after random starts in some frames (n,)."""
+    some, here = energy.select(block), found.values[block]
+    # Channels that move nothing that is missed stay as they are.
+    helps = _moving_missed(some, found.state.select(some.system.mechanism, block), tolerance)
+    # Channels that prefer where they are, as roots, are spread about where they are now.
+    around = some.preferring(np.where(np.isnan(some.system.preferred), here, some.preferred / some.weight))
+    n, count = len(block), options.restarts
+    starts = [
+        np.where(moves, random_starts(around.select(one), count), at)
+        for one, at, moves in zip(np.arange(n)[:, None], here, helps, strict=True)
+    ]
+    # Every other one begins at soft weights.
+    many, rows = energy.select(block.repeat(count)), np.arange(n * count).reshape(n, count)
+    begins = many.softened(rows.ravel() % 2 == 0)
+    first = min(COMPARED, options.max_iterations)
+    descent = Descent(
+        begins, np.concatenate(starts), options, step_tolerance=ROUGH, max_iterations=first, far=True
+    )
+    other = yield descent
+    for halvings in (1, 2, 3):
+        order = np.argsort(many.energies(other.state)[rows], axis=1, kind="stable")
+        rows = np.take_along_axis(rows, order[:, : -(-count // 2**halvings)], axis=1)
+        most = min((halvings + 1) * COMPARED, options.max_iterations)
+        descent.go_on(rows.ravel(), most, many, ROUGH)
+        other = yield descent
+    lowest = rows[np.arange(n), other.energies[rows].argmin(axis=1)]
+    bound = (found.energies - _margin(energy, found))[block]
+    lower = lowest[other.energies[lowest] < bound]
+    if not len(lower):
         return found
-    before = int(found.iterations[frames[0]])
-
-    def later(number: int, state: State) -> bool:
-        return callback is not None and number > 0 and callback(before + number, state)
-
-    start = found.values[frames]
-    more = yield Descent(energy.select(frames), start, options, max_iterations=max_iterations, callback=later)
-    return _replaced(energy, found, frames, more, np.arange(len(frames)))
+    descent.go_on(lower, options.max_iterations, many, options.step_tolerance)
+    other = yield descent
+    better = other.energies[lowest] < bound
+    return _replaced(energy, found, block[better], other, lowest[better])
 
 
 def _margin(energy: Energy, found: Minimum) -> FloatArray:
@@ -189,17 +156,6 @@ def _margin(energy: Energy, found: Minimum) -> FloatArray:
     last = energy.penalty_weights[:, -1:]
     missed = energy.penalty_terms(state.squares, last) + last * ROUNDING_OFF
     return LOWER * (missed.sum(axis=1) + state.posture)
-
-
-def _rows(energy: Energy, found: Minimum, rows: IntArray) -> Minimum:
-    """Minima of some frames (n,)."""
-    return replace(
-        found,
-        state=found.state.select(energy.system.mechanism, rows),
-        energies=found.energies[rows],
-        iterations=found.iterations[rows],
-        converged=found.converged[rows],
-    )
 
 
 def _replaced(energy: Energy, found: Minimum, frames: IntArray, other: Minimum, taken: IntArray) -> Minimum:

@@ -27,7 +27,7 @@ from typing import Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, IntArray
-from ..engine.energy import Energy, PenaltyWeights
+from ..engine.energy import SOFT, Energy
 from ..engine.kernel import ROUGH, Descent, Minimum, steps
 from ..errors import IKError
 from ..explain.reasons import explain
@@ -38,9 +38,6 @@ from ..problem.system import System, assemble, tolerances
 from ..threads import one_thread
 from .solver import Solution, Status, TaskError, check_one_pose, solving, task_errors
 
-MOVING: Final = PenaltyWeights(7.0, 3.0)
-"""Penalty weights of the levels while targets move: firmer ones snap limbs straight where a target goes out
-of reach, and lead to minima from which there is no way back."""
 STEPS: Final = 8
 """Most iterations in an update: for the goal, for the body, and of a solve while targets rest."""
 MOVING_TURN: Final = 0.1
@@ -169,7 +166,7 @@ class Follower:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
         self._aim(targets)
-        energy = self._energy(self._moving).weakened(MOVING)
+        energy = self._energy(self._moving).weakened(SOFT)
         found = self._lowered(energy, self._goal)
         self._goal = found.values
         values = self._towards(energy, self._goal, most_turn, np.pi)
