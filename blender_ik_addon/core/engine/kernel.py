@@ -372,14 +372,16 @@ class _Step:
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
-        masked = _mask(self._hessian.copy(), self._model.resting)
-        bent = _bending_down(_damped(masked, self._descent.damping - FLAT))
+        damped = self._hessian.copy()
+        diagonals(damped)[...] += self._descent.damping[:, None] - FLAT
+        bent = _bending_down(_mask(damped, self._model.resting))
         if len(bent):
             held, low, high = self._model.resting[bent], self._low[bent], self._high[bent]
             # To the middle of limits.
             between = ~held & np.isfinite(high - low)
             towards = np.add(low, high, where=between, out=np.zeros_like(low))
-            upward, push = _upward(masked[bent], np.where(held, 0.0, self._gradient[bent]), towards)
+            masked = _mask(self._hessian[bent], held)
+            upward, push = _upward(masked, np.where(held, 0.0, self._gradient[bent]), towards)
             self._hessian[bent] += upward
             self._gradient[bent] += push
 
@@ -586,13 +588,6 @@ def _boxed(
 def _pressed(slope: FloatArray, change: FloatArray, high: FloatArray) -> BoolArray:
     """Whether a slope (N, nv) presses channels that are at a limit, the higher or the lower, against it."""
     return np.where(change >= high, slope <= 0.0, slope >= 0.0)
-
-
-def _damped(matrices: FloatArray, damping: FloatArray) -> FloatArray:
-    """Matrices (N, n, n) with μ (N,) added to their diagonals."""
-    some = matrices.copy()
-    diagonals(some)[...] += damping[:, None]
-    return some
 
 
 def _mask(matrices: FloatArray, held: BoolArray) -> FloatArray:
