@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keys that Poise has not written are not replaced unasked: by script, button and command line."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ from blender_ik_addon import cli
 from blender_ik_addon.cli.exit_codes import Exit
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
-from blender_ik_addon.scene.animation import own_keys
 
 from . import builders
 from .actions import channelbag_of
 from .records import action_record, pose_record
 
 FRAMES = range(1, 7)
+BONES = "001", "002"
 
 
 @pytest.fixture
@@ -116,6 +115,7 @@ def test_keys_of_a_bone_that_gets_another_name_stay_its_own(arm: Any, to: str):
     posing.bake(arm, FRAMES, to=to)
     arm.data.bones["bone.001"].name, arm.data.bones["bone.002"].name = "bone.002", 'the "second" one'
     posing.bake(arm, [2, 3], to=to)
+    arm.data.bones["bone.003"].name = "tip"
     assert posing.bake(arm, FRAMES, to=to).reached
     if to == "ACTION":
         EDITS["value"](a_key(arm))
@@ -123,10 +123,24 @@ def test_keys_of_a_bone_that_gets_another_name_stay_its_own(arm: Any, to: str):
             posing.bake(arm, FRAMES)
 
 
-def test_keys_that_an_earlier_version_has_noted_are_its_own(arm: Any, monkeypatch: pytest.MonkeyPatch):
-    with monkeypatch.context() as earlier:
-        earlier.setattr(own_keys, "_BONE", re.compile("no name"))
+def test_keys_that_are_copied_from_another_bone_are_not_its_own(arm: Any):
+    posing.bake(arm, FRAMES)
+    curves = channelbag_of(arm).fcurves
+    for index in range(4):
+        source, copy = (
+            curves.find(f'pose.bones["bone.{n}"].rotation_quaternion', index=index) for n in BONES
+        )
+        for own, key in zip(source.keyframe_points, copy.keyframe_points, strict=True):
+            key.co, key.handle_left, key.handle_right = own.co, own.handle_left, own.handle_right
+    with pytest.raises(IKError, match=r"would replace 24 keys of 'bone\.002' in"):
         posing.bake(arm, FRAMES)
+
+
+def test_keys_that_an_earlier_version_has_noted_are_its_own(arm: Any):
+    posing.bake(arm, FRAMES)
+    action = arm.animation_data.action
+    action.poise.own_keys, _, names = action.poise.own_keys.partition(" ")  # version 0.2.0 noted no names
+    assert "bone.002" in names
     posing.bake(arm, [2, 3])
     assert posing.bake(arm, FRAMES).reached
 

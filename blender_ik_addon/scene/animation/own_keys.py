@@ -4,13 +4,15 @@
 A key is Poise's own while it is as it was written: its channel, frame, value and interpolation, and its
 handles where they are free. Whoever moves a key, or changes what plays between keys, makes it his own. The
 note is a property of the action, so undo, copies of the action and files have the one that belongs to it.
-Names of bones are not in the sums: bones get other names, and their F-curves with them.
+Bones get other names, and their F-curves with them: with the sums the names are noted that bones had then, in
+the order of the armature, which stays.
 """
 
+import json
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import bpy
@@ -45,6 +47,35 @@ _BONE: Final = re.compile(r'(?<=^pose\.bones\[").*(?="\])')
 
 Sums = npt.NDArray[np.uint32]
 
+
+class _Note(NamedTuple):
+    """What is noted with an action."""
+
+    sums: Sums
+    bones: Sequence[str]
+    """Names of the bones of the object whose keys were noted last, as they are in paths."""
+    before: Mapping[str, str]
+    """Those of them that have another name now in an object: by this, the name of then."""
+
+    @classmethod
+    def of(cls, obj: bpy.types.Object, action: Any) -> "_Note":
+        """Read it, for an object that plays the action."""
+        sums, _, names = ("" if action is None else action.poise.own_keys).partition(" ")
+        bones: list[str] = json.loads(names or "[]")
+        pairs = zip(now, bones, strict=True) if len(now := _bones_of(obj)) == len(bones) else ()
+        return cls(
+            np.frombuffer(b64decode(sums), dtype="<u4"),
+            bones,
+            {name: then for name, then in pairs if name != then},
+        )
+
+    def has(self, channel: Channel, keys: KeyArrays) -> BoolArray:
+        """Which keys of a channel are noted, (n,)."""
+        path, index = channel
+        then = _BONE.sub(lambda found: self.before.get(found[0], found[0]), path), index
+        return np.logical_or.reduce([np.isin(_sums(own, keys), self.sums) for own in {channel, then}])
+
+
 _SPREAD: Final = np.uint32(0x9E3779B1)
 """Odd number near 2³² over the golden ratio: a product with it spreads the bits of a word [Knuth, 6.4]."""
 
@@ -68,7 +99,7 @@ def foreign_keys(
         is_kept: Which keys of a channel, with its F-curve, at some times (k,) do not count: what they play is
             kept elsewhere.
     """
-    curves, own = own_curves(obj, strip), _noted(_action_of(obj, strip))
+    curves, own = own_curves(obj, strip), _Note.of(obj, _action_of(obj, strip))
     counts: list[int] = []
     for channel in channels:
         curve, count = curves.get(channel), 0
@@ -77,7 +108,7 @@ def foreign_keys(
             ends = [curve.evaluate(frame) for frame in span]
             values = np.concatenate([ends, *(keys[name][:, 1] for name in POINTS)])
             if np.ptp(values) > STILL:
-                known = _is_noted(channel, keys, own)
+                known = own.has(channel, keys)
                 if is_kept is not None:
                     known |= is_kept(channel, curve, keys["co"][:, 0])
                 count = int(np.count_nonzero(~known))
@@ -101,9 +132,9 @@ def note_own_keys(
         for channel in channels
         if channel in curves
     ]
-    noted = _noted(action)
-    known = noted if not len(noted) else np.intersect1d(noted, _sums_of(all_curves(action)))
-    action.poise.own_keys = _text(np.concatenate([known, *written]))
+    note = _Note.of(obj, action)
+    known = _known_sums(note, all_curves(action) if len(note.sums) else ())
+    action.poise.own_keys = _text(np.concatenate([*known, *written]), _bones_of(obj))
 
 
 def put_back_note(obj: bpy.types.Object, noted: str) -> None:
@@ -112,8 +143,10 @@ def put_back_note(obj: bpy.types.Object, noted: str) -> None:
     own = {curve.as_pointer() for curve in own_curves(obj).values()}
     others = [curve for curve in all_curves(action) if curve.as_pointer() not in own]
     if others and action.poise.own_keys != noted:
-        theirs = np.intersect1d(_noted(action), _sums_of(others))
-        noted = _text(np.union1d(_sums_from(noted), theirs))
+        theirs = _known_sums(_Note.of(obj, action), others)
+        action.poise.own_keys = noted
+        note = _Note.of(obj, action)
+        noted = _text(np.concatenate([note.sums, *theirs]), note.bones)
     if action.poise.own_keys != noted:
         action.poise.own_keys = noted
 
@@ -126,23 +159,23 @@ def change_keys(
 ) -> None:
     """Change the values of keys after a time by a factor and an offset; those of Poise stay its own."""
     action: Any = _action_of(obj, strip)
-    curves, noted, changed = own_curves(obj, strip), _noted(action), list[Sums]()
+    curves, note, changed = own_curves(obj, strip), _Note.of(obj, action), list[Sums]()
     for channel, (factor, offset) in changes.items():
         keys = {name: np.array(values) for name, values in read_keys(curves[channel]).items()}
         later = keys["co"][:, 0] > after + KEY_DISTANCE
-        own = _is_noted(channel, keys, noted) & later
+        own = note.has(channel, keys) & later
         for name in POINTS:
             keys[name][later, 1] = factor * keys[name][later, 1] + offset
         assign_keys(curves[channel], keys)
         curves[channel].update()
         changed.append(_sums(channel, read_keys(curves[channel], *_SUMMED))[own])
     if changed:
-        action.poise.own_keys = _text(np.concatenate([noted, *changed]))
+        action.poise.own_keys = _text(np.concatenate([note.sums, *changed]), note.bones)
 
 
-def has_own_keys(action: bpy.types.Action) -> bool:
+def has_own_keys(action: Any) -> bool:
     """Whether Poise has written keys into an action."""
-    return len(_noted(action)) > 0
+    return bool(action.poise.own_keys)
 
 
 def channels_with_own_keys(obj: bpy.types.Object, span: tuple[float, float]) -> set[Channel]:
@@ -152,12 +185,12 @@ def channels_with_own_keys(obj: bpy.types.Object, span: tuple[float, float]) -> 
     """
     found: set[Channel] = set()
     for strip in ("", *playing_strips(obj, span)):
-        noted = _noted(_action_of(obj, strip))
-        curves = own_curves(obj, strip) if len(noted) else {}
+        note = _Note.of(obj, _action_of(obj, strip))
+        curves = own_curves(obj, strip) if len(note.sums) else {}
         for channel, curve in curves.items():
             keys = read_keys(curve, *_SUMMED)
             keys = keys if strip else _within(keys, span)
-            if not curve.mute and _is_noted(channel, keys, noted).any():
+            if not curve.mute and note.has(channel, keys).any():
                 found.add(channel)
     return found
 
@@ -188,24 +221,22 @@ def _action_of(obj: bpy.types.Object, strip: str) -> Any:
     return None if player is None else player.action
 
 
-def _noted(action: Any) -> Sums:
-    """The check sums that are noted with an action."""
-    return _sums_from("" if action is None else action.poise.own_keys)
+def _bones_of(obj: Any) -> list[str]:
+    """Names of bones as they are in paths, in the order of the armature."""
+    return [] if obj.pose is None else [bpy.utils.escape_identifier(bone.name) for bone in obj.pose.bones]
 
 
-def _sums_from(text: str) -> Sums:
-    return np.frombuffer(b64decode(text), dtype="<u4")
+def _text(sums: Sums, bones: Sequence[str]) -> str:
+    """Check sums as they are kept, each once, and names of bones; empty without sums."""
+    if not len(sums):
+        return ""
+    return b64encode(np.unique(sums).astype("<u4").tobytes()).decode() + " " + json.dumps(bones)
 
 
-def _text(sums: Sums) -> str:
-    """Check sums as they are kept, each once."""
-    return b64encode(np.unique(sums).astype("<u4").tobytes()).decode()
-
-
-def _sums_of(curves: Iterable[bpy.types.FCurve]) -> Sums:
-    """Check sums by which keys of some F-curves may be noted."""
-    found = [_each_sums((own.data_path, own.array_index), read_keys(own, *_SUMMED)) for own in curves]
-    return np.concatenate(found, axis=None) if found else np.empty(0, dtype=np.uint32)
+def _known_sums(note: _Note, curves: Iterable[bpy.types.FCurve]) -> list[Sums]:
+    """Check sums of those keys of some F-curves that are noted, by present names."""
+    each = [((own.data_path, own.array_index), read_keys(own, *_SUMMED)) for own in curves]
+    return [_sums(channel, keys)[note.has(channel, keys)] for channel, keys in each]
 
 
 def _within(keys: KeyArrays, span: tuple[float, float]) -> Mapping[str, npt.NDArray[Any]]:
@@ -215,21 +246,7 @@ def _within(keys: KeyArrays, span: tuple[float, float]) -> Mapping[str, npt.NDAr
 
 def _sums(channel: Channel, keys: KeyArrays) -> Sums:
     """Check sums of keys of a channel, 32 bits each, (n,)."""
-    path, index = channel
-    own = _BONE.sub("", path), index
-    return _mixed(np.full(len(keys["co"]), _sum_of_channel(own)), keys)
-
-
-def _each_sums(channel: Channel, keys: KeyArrays) -> Sums:
-    """The same, and those with the name of the bone, which 0.2.0 has noted, (2, n)."""
-    named = _mixed(np.full(len(keys["co"]), _sum_of_channel(channel)), keys)
-    return np.stack([_sums(channel, keys), named])
-
-
-def _is_noted(channel: Channel, keys: KeyArrays, noted: Sums) -> BoolArray:
-    """Which keys of a channel are noted, (n,)."""
-    nameless, named = np.isin(_each_sums(channel, keys), noted)
-    return nameless | named
+    return _mixed(np.full(len(keys["co"]), _sum_of_channel(channel)), keys)
 
 
 def _sum_of_channel(channel: Channel) -> int:
