@@ -1128,6 +1128,18 @@ def test_a_target_at_the_origin_plays_where_it_did_when_the_scale_is_applied(arm
     np.testing.assert_allclose(targets_played(armature), before, atol=HALF_MILLIMETRE)
 
 
+@pytest.mark.parametrize("away", [0.0, 0.1])
+def test_a_keyed_target_keeps_the_parent_inverse_that_the_user_gives_it(away: float, armature: Any):
+    target, given = effector(armature, "hand.L").target, Matrix.Translation((1.0, 2.0, 0.0))
+    target.keyframe_insert("location", frame=1)
+    target.location.x += away
+    bpy.context.view_layer.update()
+    target.matrix_parent_inverse, known = given, target.matrix_basis.copy()
+    armature.data.update_tag()
+    bpy.context.view_layer.update()
+    assert (target.matrix_parent_inverse, target.matrix_basis) == (given, known)
+
+
 @pytest.mark.parametrize("live", [False, True])
 def test_what_is_undone_after_apply_leaves_keyed_targets_where_they_play(live: bool, armature: Any):
     """The undo step of the tool has what Blender leaves, before an update has seen it."""

@@ -320,21 +320,24 @@ def keep_keyed_targets(armature_object: Object) -> None:
             continue
         change = np.eye(4) if is_same else change_of_rest(entry)
         if change is not None and noted[3, 3] and target.is_editable:
-            _give_back_inverse(target, change @ noted)
+            _give_back_inverse(target, change @ noted, is_same=is_same)
         if not is_same:
             note_anchors(entry)
         _note_inverse(entry)
 
 
-def _give_back_inverse(target: Any, inverse: FloatArray) -> None:
-    """Give a target that Blender has moved away from its keys the parent inverse (4, 4) that they need."""
+def _give_back_inverse(target: Any, inverse: FloatArray, *, is_same: bool) -> None:
+    """Give a target that Blender has moved away from its keys the parent inverse (4, 4) that they need.
+
+    Where armature space is the same, one that was not at its keys has got another inverse from the user.
+    """
     time, curves = present_time(), own_curves(target).items()
     keyed = {channel: curve.evaluate(time) for channel, curve in curves if channel[0] in PLACED_BY}
     if not keyed:
         return
-    now = {(path, index): getattr(target, path)[index] for path, index in keyed}
-    inverse_now, basis_now = target.matrix_parent_inverse.copy(), target.matrix_basis.copy()
-    armature_from_target = np.array(inverse_now) @ np.array(basis_now)
+    now = {path: tuple(getattr(target, path)) for path in PLACED_BY}
+    inverse_now = target.matrix_parent_inverse.copy()
+    armature_from_target = np.array(inverse_now) @ np.array(target.matrix_basis)
     target.matrix_parent_inverse = inverse.T.tolist()
     target.matrix_basis = np.linalg.solve(inverse, armature_from_target).T.tolist()
     left = target.matrix_basis.copy()
@@ -343,11 +346,15 @@ def _give_back_inverse(target: Any, inverse: FloatArray) -> None:
     if np.abs(np.array(target.matrix_basis) - np.array(left)).max() <= SAME * (1.0 + np.abs(left).max()):
         return
     target.matrix_basis = left  # it had been moved from its keys before
-    if all(isclose(now[own], keyed[own], rel_tol=UNMOVED, abs_tol=UNMOVED) for own in keyed):
+    played = (
+        isclose(now[path][index], value, rel_tol=UNMOVED, abs_tol=UNMOVED)
+        for (path, index), value in keyed.items()
+    )
+    if is_same or all(played):
         # Nobody has moved it away, or it was keyed anew since.
-        target.matrix_parent_inverse, target.matrix_basis = inverse_now, basis_now
-        for (path, index), value in now.items():
-            getattr(target, path)[index] = value
+        target.matrix_parent_inverse = inverse_now
+        for path, values in now.items():
+            setattr(target, path, values)
 
 
 def _own_matrix(target: Any) -> list[float]:
