@@ -1212,6 +1212,17 @@ def test_two_bodies_live_at_once(solves: Counts):
     assert len(solves) == 1
 
 
+def test_a_body_whose_notes_are_broken_stops_no_other():
+    """As a file from another version may have them; they are looked at when bones have changed."""
+    broken, other = arm("a"), arm("b")
+    posing.attach_targets(broken)
+    broken.poise.effectors[0].noted_rest = [0.0] * 15 + [1.0] + [0.0] * 15 + [1.0]
+    broken.data.update_tag()
+    move(other, (0.3, -0.3, 0.6))
+    assert miss(other) < HALF_MILLIMETRE and not other.poise.live_problem
+    assert "LinAlgError" in broken.poise.live_problem
+
+
 @pytest.mark.parametrize("leader_first", [True, False])
 def test_a_body_that_follows_another_is_there_after_another_look(leader_first: bool, solves: Counts):
     names = ("a", "b") if leader_first else ("b", "a")

@@ -14,6 +14,7 @@ import logging
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
@@ -103,9 +104,11 @@ def _before_undo(*_: object) -> None:
 def _after_undo(*_: object) -> None:
     """Bring targets along that Blender has left, where no update has done so."""
     for body in live_armatures(bpy.data.objects):
-        following.bring_along(body)
+        with _guarded(body):
+            following.bring_along(body)
     for found in armatures_in(bpy.data.objects):
-        _see_rest(found)  # an undo step is made before an update has seen what Apply has left
+        with _guarded(found):
+            _see_rest(found)  # an undo step is made before an update has seen what Apply has left
     LIVE.followed.clear()
 
 
@@ -211,7 +214,6 @@ def _update_all(depsgraph: Depsgraph, trigger: Trigger) -> None:
     changed = _changed_blocks(depsgraph) if lives else set[int]()
     restless = owing = False
     for armature_object in lives:
-        following.bring_along(armature_object)
         data: Any = armature_object.data
         own_changed = not changed.isdisjoint((armature_object.session_uid, data.session_uid))
         look_closely = scene_changed or own_changed or bool(problem_of(armature_object))
@@ -243,8 +245,9 @@ def _follow_bones(view_layer: ViewLayer, *, is_new_frame: bool) -> None:
         return
     for found in armatures_in(view_layer.objects):
         if found.session_uid not in LIVE.paused:  # a bake plays back, and renames nothing
-            follow_names(found)
-            _see_rest(found)
+            with _guarded(found):
+                follow_names(found)
+                _see_rest(found)
     if names.keys().isdisjoint(LIVE.paused):
         LIVE.names = names
 
@@ -261,15 +264,27 @@ def _see_rest(armature_object: Object) -> None:
 
 def _follow(armature_object: Object, depsgraph: Depsgraph, trigger: Trigger, look_closely: bool) -> bool:
     """Let one body follow, and note what keeps it from that; whether it has moved."""
-    problem, moved = "", False
-    try:
+    moved = False
+    with _guarded(armature_object):
+        following.bring_along(armature_object)
         moved = following.follow(armature_object, depsgraph, trigger, look_closely=look_closely) is not None
+        _note_problem(armature_object, "")
+    return moved
+
+
+@contextmanager
+def _guarded(armature_object: Object) -> Iterator[None]:
+    """Note what is wrong with one armature: the others follow all the same."""
+    try:
+        yield
     except Exception as error:  # noqa: BLE001  Blender calls us, at every update: said once, and tried again
-        problem = _problem_text(armature_object, error)
+        _note_problem(armature_object, _problem_text(armature_object, error))
+
+
+def _note_problem(armature_object: Object, problem: str) -> None:
     if armature_object.is_editable and settings_of(armature_object).live_problem != problem:
         settings_of(armature_object).live_problem = problem
         redraw_viewports()  # there may be nothing else to draw
-    return moved
 
 
 def redraw_viewports() -> None:
