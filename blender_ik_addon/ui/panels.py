@@ -28,7 +28,7 @@ from ..scene.properties.settings import (
     settings_of,
 )
 from ..scene.rig.reports import MOST_SHOWN, SETTLING
-from ..scene.translations import translated
+from ..scene.translations import in_all_languages, translated
 from ..scene.units import length_text, litres
 from .acting import active_bone, context_armature, flag, require_armature, shown_entry
 from .operators import draw_bake_options
@@ -135,7 +135,7 @@ def state_of(armature: Object) -> tuple[str, Icon]:
     ]
     if lacking:
         return Message("{names}: choose one, or disable the effector", names=in_a_row(lacking)), 'ERROR'
-    if settings.last_message.startswith(translated(SETTLING)):
+    if settings.last_message.startswith(in_all_languages(SETTLING)):
         return settings.last_message, 'TIME'
     return without_brackets(settings.last_message), 'CHECKMARK' if settings.last_reached else 'ERROR'
 

@@ -12,6 +12,7 @@ from mathutils import Matrix
 from blender_ik_addon.scene import posing
 from blender_ik_addon.scene.armature.armature import read_armature
 from blender_ik_addon.scene.live import handlers
+from blender_ik_addon.scene.translations import LANGUAGES
 
 from . import builders
 
@@ -73,6 +74,14 @@ def test_a_hinge_keeps_its_range(arm: Any, scale: float):
     assert arm.poise.joints["bone.001"].source == "by hand, moved with the rest pose"
     apply_pose(arm)  # nothing is posed any more
     np.testing.assert_allclose(limits(arm)[0], (-55.0, -10.0, -15.0), atol=1e-3)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_source_says_it_once_although_it_was_noted_in_another_language(arm: Any, language: str):
+    arm.poise.joints["bone.001"].source = before = f"x, {LANGUAGES[language]['moved with the rest pose']}"
+    arm.pose.bones["bone.001"].rotation_euler.x = radians(50.0)
+    apply_pose(arm)
+    assert limits(arm)[0, 0] < -50.0 and arm.poise.joints["bone.001"].source == before
 
 
 def test_it_is_undone_with_the_pose(arm: Any):

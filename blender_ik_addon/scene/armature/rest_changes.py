@@ -24,7 +24,7 @@ from ...core.errors import IKError
 from ...core.messages import Message, listed
 from ...core.model.rotation import euler_within, matrix_from_euler, order_index, rotvec_from_matrix
 from ..properties.settings import POISE_PG_joint
-from ..translations import translated
+from ..translations import in_all_languages, translated
 from .limits import joint_entries, keeps_inside, limits_of, rest_of, store_limits
 
 SAME: Final = 1e-3
@@ -103,8 +103,9 @@ def _turn(armature_object: Object, entry: POISE_PG_joint, turn: FloatArray) -> b
     lower, upper = own.lower - shift, own.upper - shift
     wanted = turn.T @ matrix_from_euler(own.preferred, order)
     preferred = np.clip(euler_within(wanted, order, lower, upper, own.preferred - shift), lower, upper)
-    remark = translated(MOVED)
-    source = entry.source if remark in entry.source else ", ".join(filter(None, (entry.source, remark)))
+    source = entry.source
+    if not any(remark in source for remark in in_all_languages(MOVED)):
+        source = ", ".join(filter(None, (source, translated(MOVED))))
     limits = replace(own, lower=lower, upper=upper, preferred=preferred, order=order)
     store_limits(armature_object, entry.name, limits, source)
     return True

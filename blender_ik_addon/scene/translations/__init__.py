@@ -38,6 +38,11 @@ def translated(text: str) -> str:
     return text.translated(lambda template: bpy.app.translations.pgettext_iface(template, MESSAGES))
 
 
+def in_all_languages(text: Message) -> tuple[str, ...]:
+    """Return a message without values in each language: what is stored was written in the one of then."""
+    return text, *(words[text] for words in LANGUAGES.values())
+
+
 def register() -> None:
     """Give Blender the dictionaries."""
     texts = {
