@@ -30,8 +30,12 @@ from ..properties.settings import STIFFEST, POISE_PG_joint, check_editable, sett
 from ..translations import translated
 from .rotation_modes import unset_in
 
-SAME: Final = 1e-5
+SAME_LIMIT: Final = 1e-5
 """Difference [rad] up to which limits are the same: Blender stores them in single precision."""
+
+SAME_REST: Final = 1e-3
+"""Part of a length [1], and turn [rad], up to which rests are the same: single precision far from the origin
+is less."""
 
 ALIGNED: Final = float(np.cos(np.radians(20.0)))
 """Cosine [1] between axes of two bones from which they count as the same."""
@@ -273,7 +277,7 @@ def keeps_inside(bone: PoseBone, constraint: Constraint, entry: POISE_PG_joint |
     own = limits_of(bone, entry)
     same_order = own.order is None or EULER_ORDERS[own.order] == constraint_order(bone, theirs)
     lower, upper = _limits_in(theirs, *_CONSTRAINT)
-    inside = (own.lower >= lower - SAME).all() and (own.upper <= upper + SAME).all()
+    inside = (own.lower >= lower - SAME_LIMIT).all() and (own.upper <= upper + SAME_LIMIT).all()
     return bool(theirs.owner_space == 'LOCAL' and same_order and inside)
 
 
@@ -303,7 +307,7 @@ def store_limits(
 
 
 def rest_of(armature_object: Object, bone_name: str) -> tuple[float, ...]:
-    """Return the rest matrices of a bone and its parent, row by row, the last number of each is the length.
+    """Return the rests of a bone and its parent, as `rest_rows`.
 
     Zeros, (32,), where angles count from no parent, or there is no such bone.
     """
@@ -311,8 +315,12 @@ def rest_of(armature_object: Object, bone_name: str) -> tuple[float, ...]:
     bone = data.bones.get(bone_name)
     if bone is None or bone.parent is None or not bone.use_inherit_rotation:
         return (0.0,) * 32
-    rows = [(*sum(map(tuple, each.matrix_local), ())[:15], each.length) for each in (bone, bone.parent)]
-    return rows[0] + rows[1]
+    return rest_rows(bone, bone.parent)
+
+
+def rest_rows(*bones: Any) -> tuple[float, ...]:
+    """Return the rest matrices of bones, row by row, with the length of the bone as last number of each."""
+    return sum(((*sum(map(tuple, bone.matrix_local), ())[:15], bone.length) for bone in bones), ())
 
 
 def own_limits(armature_object: Object, bone_name: str) -> POISE_PG_joint:

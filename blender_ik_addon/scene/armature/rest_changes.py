@@ -25,10 +25,7 @@ from ...core.messages import Message, listed
 from ...core.model.rotation import euler_within, matrix_from_euler, order_index, rotvec_from_matrix
 from ..properties.settings import POISE_PG_joint
 from ..translations import in_all_languages, translated
-from .limits import joint_entries, keeps_inside, limits_of, rest_of, store_limits
-
-SAME: Final = 1e-3
-"""Part of the length of bones [1], and turn [rad], up to which rests are the same: less is rounding."""
+from .limits import SAME_REST, joint_entries, keeps_inside, limits_of, rest_of, store_limits
 
 MOVED: Final = Message("moved with the rest pose")
 """What the source of limits says besides."""
@@ -85,9 +82,9 @@ def _applied(noted: tuple[float, ...], now: tuple[float, ...]) -> FloatArray | N
         return rests[1, :3, :3].T @ rests[0, :3, :3]
 
     size, size_now = (float(rests[:, 3, 3].sum()) for rests in (before, after))  # scaled poses too
-    turn, near = local(before).T @ local(after), SAME * size
+    turn, near = local(before).T @ local(after), SAME_REST * size
     is_other = np.abs(on_parent(after) * (size / size_now) - on_parent(before)).max() > near
-    return None if is_other or np.linalg.norm(rotvec_from_matrix(turn)) <= SAME else turn
+    return None if is_other or np.linalg.norm(rotvec_from_matrix(turn)) <= SAME_REST else turn
 
 
 def _turn(armature_object: Object, entry: POISE_PG_joint, turn: FloatArray) -> bool:

@@ -22,7 +22,7 @@ from ..properties.settings import EFFECTORS_PATH, settings_of
 from ..rig.rig import Rig
 from .frames import frame_times, frames_at
 
-SAME: Final = 1e-5
+SAME_AS_RECORDED: Final = 1e-5
 """Difference of values [m, rad, 1], or part of them, up to which they are the same: the rounding is less."""
 
 
@@ -103,7 +103,7 @@ def _in_recording(armature_object: Object) -> Callable[[Channel, FCurve, FloatAr
             return np.zeros(len(times), dtype=np.bool_)
         nearest = frame_times(np.round(frames_at(times))).tolist()
         values = np.array([(curve.evaluate(time), own.evaluate(time)) for time in nearest]).reshape(-1, 2)
-        return np.isclose(*values.T, rtol=SAME, atol=SAME)
+        return np.isclose(*values.T, rtol=SAME_AS_RECORDED, atol=SAME_AS_RECORDED)
 
     return is_kept
 

@@ -34,7 +34,7 @@ from .job import BakeJob
 from .meshes import MeshesLeftOut
 from .options import BakeChoices, BakeOptions
 
-MOST_ROUNDS: Final = 8
+MOST_BAKES: Final = 8
 """Bakes of each character after which targets that do not come to rest are left where they are."""
 
 
@@ -104,7 +104,7 @@ class BakeJobs(Job[tuple[BakeReport, ...]]):
         for armature_object in self._objects():
             self._held.enter_context(held(armature_object))
         done, moved = 0.0, dict[int, str]()
-        for number in range(MOST_ROUNDS if self._is_mutual else 1):
+        for number in range(MOST_BAKES if self._is_mutual else 1):
             part = (1.0 - done) * (0.5 if self._is_mutual else 1.0)
             solved_for: list[FloatArray] = []
             for row, armature_object in enumerate(self._objects()):

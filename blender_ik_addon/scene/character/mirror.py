@@ -82,7 +82,7 @@ DIRECTIONS: Final = ('FLIP', 'LEFT_TO_RIGHT', 'RIGHT_TO_LEFT')
 SQUARE: Final = 1e-4
 """Cosine [1] between axes up to which they are square: rest matrices are stored in single precision."""
 
-SAME: Final = 1e-9
+SAME_TURN: Final = 1e-9
 """Difference of rotations [1] that is rounding."""
 
 NOTHING: Final = 1e-6
@@ -350,7 +350,7 @@ def _mirror_pose(armature_object: Object, body: Symmetry) -> tuple[str, ...]:
         target = pose.bones[bone]
         target.location, target.scale = location.tolist(), scale
         mode = target.rotation_mode
-        if near is not None and np.abs(matrix_in_mode(mode, near) - rotation).max() < SAME:
+        if near is not None and np.abs(matrix_in_mode(mode, near) - rotation).max() < SAME_TURN:
             setattr(target, rotation_channel(mode)[0], near.tolist())
         else:
             set_rotation(target, rotation, None if near is None else near.tolist())

@@ -24,7 +24,7 @@ WITHIN: Final = 1e-3
 ASKEW: Final = np.radians(20.0)
 """Beyond the limits of a hinge by this [rad] a file means another rest pose; by less, its pose is inexact."""
 
-SAME: Final = 1e-6
+SAME_PREFERENCE: Final = 1e-6
 """Difference of preferred angles [rad] that is rounding."""
 
 
@@ -45,7 +45,7 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
     changed: list[str] = []
     for name, own, present in _posed(armature_object, turning, lambda own: own.preferred):
         angles = np.clip(present, own.lower, own.upper)
-        if not np.allclose(angles, own.preferred, atol=SAME):
+        if not np.allclose(angles, own.preferred, atol=SAME_PREFERENCE):
             changed.append(name)
         store_limits(armature_object, name, replace(own, preferred=angles))  # rounding is not to be seen
     return tuple(changed)

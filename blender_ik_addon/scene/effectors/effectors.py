@@ -29,11 +29,12 @@ from ..animation.fcurves import (
 )
 from ..animation.own_keys import keys_that_place
 from ..armature.armature import check_armature, world_from_armature
+from ..armature.limits import SAME_REST
 from ..kinds.kinds import KINDS, Anchor, Effector, asked_of
 from ..properties.overrides import library_of
 from ..properties.settings import STATE_ITEMS, POISE_PG_effector, POISE_PG_target, settings_of
 from .feet import angles_of, foot_at_target, is_rolling, read_foot, unrolled, with_feet_rolled
-from .rests import SAME, change_of_rest, note_rest, placed_now, rest_is_noted, taken_along
+from .rests import change_of_rest, note_rest, placed_now, rest_is_noted, taken_along
 from .stance import anchored, anchors_from, anchors_text, stance, sum_of_carriers
 
 COPIED: Final = ("bone", "kind", "priority", "weight", "chain_depth", "is_support", "stay")
@@ -343,7 +344,7 @@ def _give_back_inverse(target: Any, inverse: FloatArray, *, is_same: bool) -> No
     left = target.matrix_basis.copy()
     for (path, index), value in keyed.items():  # exactly, and with whole turns
         getattr(target, path)[index] = value
-    if np.abs(np.array(target.matrix_basis) - np.array(left)).max() <= SAME * (1.0 + np.abs(left).max()):
+    if np.abs(np.array(target.matrix_basis) - np.array(left)).max() <= SAME_REST * (1.0 + np.abs(left).max()):
         return
     target.matrix_basis = left  # it had been moved from its keys before
     played = (

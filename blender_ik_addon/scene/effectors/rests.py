@@ -12,32 +12,25 @@ parent. A target that is where these have taken it has not been moved by anybody
 where it did: it gets the inverse that it had, moved by S, and its own channels back.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from ...core.arrays import FloatArray
+from ..armature.limits import SAME_REST, rest_rows
 from ..kinds.kinds import Anchor
 from ..properties.settings import POISE_PG_effector
 from .stance import upright
 
-SAME: Final = 1e-3
-"""Part of a length up to which two are the same [1]: single precision far from the origin is less."""
-
 
 def _rests(entry: POISE_PG_effector) -> tuple[float, ...]:
-    """Rest matrices of the bone of an entry and of another one, row by row, (32,); empty without the bone.
-
-    The last number of each is the length of the bone.
-    """
+    """Rests of the bone of an entry and of another one, as `rest_rows`, (32,); empty without the bone."""
     armature: Any = entry.id_data
     bones = armature.data.bones
     own = bones.get(entry.bone)
     if own is None:
         return ()
-    other = bones[-1] if own == bones[0] else bones[0]
-    rows = [(*sum(map(tuple, bone.matrix_local), ())[:15], bone.length) for bone in (own, other)]
-    return rows[0] + rows[1]
+    return rest_rows(own, bones[-1] if own == bones[0] else bones[0])
 
 
 def _scaled(rest: tuple[float, ...]) -> FloatArray:
@@ -56,7 +49,7 @@ def change_of_rest(entry: POISE_PG_effector) -> FloatArray | None:
     change = _scaled(now[:16]) @ np.linalg.inv(_scaled(noted[:16]))
     other = _scaled(now[16:])
     away = np.linalg.norm(other[:3, 3] - np.array(now[:16]).reshape(4, 4)[:3, 3])
-    same = np.abs(change @ _scaled(noted[16:]) - other).max() <= SAME * (away + now[31])
+    same = np.abs(change @ _scaled(noted[16:]) - other).max() <= SAME_REST * (away + now[31])
     return change if same else None
 
 
@@ -101,4 +94,4 @@ def placed_now(entry: POISE_PG_effector) -> FloatArray:
     now, inverse = np.array(target.matrix_basis), np.array(target.matrix_parent_inverse)
     held, taken = inverse @ now, change @ np.array(entry.placed_inverse).reshape(4, 4) @ was
     scale = np.cbrt(abs(np.linalg.det(inverse[:3, :3])))
-    return now if np.abs(held - taken).max() <= SAME * scale * (1.0 + np.abs(now).max()) else was
+    return now if np.abs(held - taken).max() <= SAME_REST * scale * (1.0 + np.abs(now).max()) else was

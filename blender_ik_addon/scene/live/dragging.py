@@ -93,7 +93,7 @@ MOST_UPDATES: Final = 20
 """How often a body is moved on towards a place at most before it settles."""
 STILL: Final = 2e-3
 """Largest change of an angle [rad] with which a body that settles as let go stays there."""
-MOST_ROUNDS: Final = 6
+MOST_SETTLINGS: Final = 6
 """How often it settles so at most: each time it moves by some tenths of the last one."""
 
 
@@ -389,7 +389,7 @@ class Drag:
     def _goes_on(self, pose: Pose) -> bool:
         """Whether the body would go on once it is let go: what prefers where it is, as hips, has moved."""
         moved = np.abs(pose.rotation - self._let_go_from.rotation).max()
-        return self._rounds < MOST_ROUNDS and bool(moved > STILL)
+        return self._rounds < MOST_SETTLINGS and bool(moved > STILL)
 
     def _settle_let_go(self, let_go: LetGo) -> Followed:
         """One update on the way to what live mode will solve."""

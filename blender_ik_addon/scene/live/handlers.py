@@ -39,7 +39,7 @@ GESTURES: Final = ("TRANSFORM_OT_", "POISE_OT_")
 """How tools begin that move things under the mouse and can be cancelled."""
 RELOADS: Final = "FORCE_INDIRECT"
 """Option of an import by which a library that is there already is read again."""
-MOST_ROUNDS: Final = 16
+MOST_POLL_ROUNDS: Final = 16
 """How often bodies that follow each other, or driven bones, are updated again in one poll."""
 TOOL_PAUSE: Final = 0.1
 """Pause between two polls whether a tool is still running, where its end is waited for [s]."""
@@ -163,7 +163,7 @@ def poll() -> float | None:
         LIVE.watching = False
         if LIVE.trigger is not Trigger.FRAME:
             LIVE.trigger = Trigger.FIELD if LIVE.field_is_held else _user_trigger(polls=True)
-        for _ in range(MOST_ROUNDS):
+        for _ in range(MOST_POLL_ROUNDS):
             LIVE.restless = False
             for view_layer in view_layers:
                 view_layer.update()
