@@ -980,6 +980,14 @@ def test_hips_that_are_dragged_take_along_what_follows(live: bool, armature: Any
     np.testing.assert_allclose(place(armature, "hand.L"), before + down, atol=0.04)
 
 
+def test_an_armature_that_is_scaled_to_nothing_is_told_where_a_bone_begins_to_follow(armature: Any):
+    posing.solve_pose(armature)
+    effector(armature, "hand.L").state = 'FOLLOW'
+    armature.scale.z = 0.0
+    with pytest.raises(IKError, match=r"has the scale \(1, 1, 0\) in the world: no axis may be zero"):
+        posing.solve_pose(armature)
+
+
 @pytest.mark.parametrize("text", ["AAAA", "no anchors at all", "é"])
 def test_anchors_that_another_version_has_written_say_nothing(text: str, armature: Any):
     plain = posing.solve_pose(armature)

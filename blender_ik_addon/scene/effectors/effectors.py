@@ -540,7 +540,7 @@ def world_from_targets(
         matrices.append(own)
     if following := [row for row, effector in enumerate(effectors) if effector.follows and effector.anchors]:
         scene: Any = depsgraph.scene
-        armature_from_world = np.linalg.inv(np.array(armature_object.evaluated_get(depsgraph).matrix_world))
+        armature_from_world = _armature_from_world(armature_object, depsgraph)
         targets = [armature_from_world @ own[0] for own in matrices]
         for row in following:
             own = effectors[row]
@@ -583,12 +583,18 @@ def anchors_now(
     return found
 
 
+def _armature_from_world(armature_object: Object, depsgraph: Depsgraph) -> FloatArray:
+    """(4, 4) [m] (IKError: as `world_from_armature`)."""
+    matrix, _ = world_from_armature(armature_object.evaluated_get(depsgraph))
+    return np.linalg.inv(matrix).astype(np.float64)
+
+
 def _armature_from_targets(
     armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
 ) -> tuple[list[FloatArray], FloatArray]:
     """The first target of each effector (4, 4) [m], feet not rolled, and the vertical, of length 1."""
     flat = [replace(effector, others=(), sole=None, toe_bone="") for effector in effectors]
-    armature_from_world = np.linalg.inv(np.array(armature_object.evaluated_get(depsgraph).matrix_world))
+    armature_from_world = _armature_from_world(armature_object, depsgraph)
     up = armature_from_world[:3, 2] / np.linalg.norm(armature_from_world[:3, 2])
     return list(armature_from_world @ world_from_targets(armature_object, flat, depsgraph)), up
 
