@@ -7,6 +7,7 @@ from typing import Any
 
 import bpy
 import pytest
+from mathutils import Quaternion
 
 from blender_ik_addon.core import IKError
 from blender_ik_addon.scene import posing
@@ -99,6 +100,33 @@ def test_what_the_linked_file_changes_still_comes_through(tmp_path: Path):
     override = next(obj for obj in bpy.data.objects if obj.override_library)
     assert [entry.name for entry in override.poise.effectors] == ["hand.L"]
     assert override.poise.iterations == 33
+
+
+def test_limits_of_an_older_library_move_once_with_its_rest_pose(tmp_path: Path):
+    """The override noted the rest pose, the library did later, and both moved the limits."""
+    figure, library = builders.humanoid("Linked"), tmp_path / "library.blend"
+    entry = posing.own_limits(figure, "shin.L")
+    entry.use_limit, entry.lower = (True, False, False), (-0.1, 0.0, 0.0)
+    entry.property_unset("noted_rest")
+    bpy.ops.wm.save_as_mainfile(filepath=str(library))
+    bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+    overridden(library)
+    saved_and_loaded(tmp_path / "shot.blend")
+    bpy.ops.wm.open_mainfile(filepath=str(library))
+    figure = bpy.data.objects["Linked"]
+    figure.data.update_tag()
+    bpy.context.view_layer.update()
+    figure.pose.bones["shin.L"].rotation_quaternion = Quaternion((1.0, 0.0, 0.0), 0.7)
+    bpy.context.view_layer.objects.active = figure
+    bpy.ops.object.mode_set(mode='POSE')
+    bpy.ops.pose.armature_apply(selected=False)
+    bpy.context.view_layer.update()
+    bpy.ops.wm.save_mainfile()
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
+    shot = next(obj for obj in bpy.data.objects if obj.override_library)
+    shot.data.update_tag()
+    bpy.context.view_layer.update()
+    assert shot.poise.joints["shin.L"].lower[0] == pytest.approx(-0.8, abs=1e-5)
 
 
 def test_limits_of_what_is_linked_alone_are_refused(tmp_path: Path):

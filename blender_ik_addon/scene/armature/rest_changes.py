@@ -23,6 +23,7 @@ from ...core.arrays import FloatArray
 from ...core.errors import IKError
 from ...core.messages import Message, listed
 from ...core.model.rotation import euler_within, matrix_from_euler, order_index, rotvec_from_matrix
+from ..properties.overrides import names_of_library
 from ..properties.settings import POISE_PG_joint
 from ..translations import in_all_languages, translated
 from .limits import SAME_REST, joint_entries, keeps_inside, limits_of, rest_of, store_limits
@@ -41,6 +42,7 @@ def follow_rests(armature_object: Object) -> tuple[Message, ...]:
     pose: Any = armature_object.pose
     if pose is None or not armature_object.is_editable:
         return ()
+    theirs = names_of_library(armature_object, "joints")
     moved: list[str] = []
     kept: list[str] = []
     for name, entry in joint_entries(armature_object).items():
@@ -48,6 +50,8 @@ def follow_rests(armature_object: Object) -> tuple[Message, ...]:
         if data.is_editmode or not any(now):  # numbers count from what is there afterwards
             now = (0.0,) * len(noted)
         if noted == now or name not in pose.bones:
+            continue
+        if name in theirs and not any(noted):  # where its file notes that, limits move there alone
             continue
         entry.noted_rest = now
         turn = _applied(noted, now) if any(noted) and any(now) else None

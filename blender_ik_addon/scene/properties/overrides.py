@@ -35,6 +35,14 @@ def prepare_override(armature_object: Object) -> None:
         _ = settings_of(override.reference).live
 
 
+def names_of_library(armature_object: Object, name: str) -> frozenset[str]:
+    """Return the names of the entries of a list of the settings that an override has from its library."""
+    override = armature_object.override_library
+    if override is None or not isinstance(override.reference, Object):
+        return frozenset()
+    return frozenset(entry.name for entry in getattr(settings_of(override.reference), name))
+
+
 def remove_entries(
     armature_object: Object, name: str, bones: Iterable[str] | None, what: str, instead: str
 ) -> int:
@@ -52,14 +60,11 @@ def remove_entries(
     entries: Any = getattr(settings_of(armature_object), name)
     wanted = None if bones is None else bone_names(bones)
     rows = [row for row, entry in enumerate(entries) if wanted is None or entry.name in wanted]
-    override = armature_object.override_library
-    if override is not None and isinstance(override.reference, Object):
-        known = {entry.name for entry in getattr(settings_of(override.reference), name)}
-        theirs = [entries[row].name for row in rows if entries[row].name in known]
-        if theirs:
-            raise _belongs_to_library(
-                Message("the entry for the {what} of {names}", what=what, names=listed(theirs)), instead
-            )
+    known = names_of_library(armature_object, name)
+    if theirs := [entries[row].name for row in rows if entries[row].name in known]:
+        raise _belongs_to_library(
+            Message("the entry for the {what} of {names}", what=what, names=listed(theirs)), instead
+        )
     for row in reversed(rows):
         entries.remove(row)
     return len(rows)
