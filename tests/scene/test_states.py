@@ -980,6 +980,24 @@ def test_hips_that_are_dragged_take_along_what_follows(live: bool, armature: Any
     np.testing.assert_allclose(place(armature, "hand.L"), before + down, atol=0.04)
 
 
+@pytest.mark.parametrize("way", [solved_as_it_is, live_as_it_is])
+@pytest.mark.parametrize("name", ["hips", "chest"])
+def test_a_state_that_a_script_sets_stays_until_the_target_is_moved_again(
+    way: Callable[[Any], Any], name: str, armature: Any
+):
+    own = effector(armature, name)
+    for _ in range(2):
+        way(armature)
+        own.target.location.z -= 0.02
+        way(armature)
+        assert own.state == 'REACH'
+        own.state = 'FOLLOW'
+        for _ in range(2):
+            armature.update_tag()
+            way(armature)
+            assert own.state == 'FOLLOW'
+
+
 def test_an_armature_that_is_scaled_to_nothing_is_told_where_a_bone_begins_to_follow(armature: Any):
     posing.solve_pose(armature)
     effector(armature, "hand.L").state = 'FOLLOW'

@@ -52,7 +52,7 @@ from ..effectors.effectors import (
 )
 from ..effectors.feet import unrolled
 from ..effectors.stance import around, carriers
-from ..effectors.transforms import bring_place, place_target
+from ..effectors.transforms import bring_place, place_target, stands_at_bone
 from ..kinds.kinds import Anchor, Effector
 from ..properties.naming import NAMES_DIGEST_SIZE, digest_of_names
 from ..properties.settings import (
@@ -400,13 +400,18 @@ def _carried(armature_object: Object, effectors: Sequence[Effector]) -> str:
 
 
 def note_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
-    """Write where bones are held, and states that others have changed by moving targets."""
+    """Write where bones are held, and states that others have changed by moving targets.
+
+    Of these it is forgotten where they were held: a state that a script sets is one from there on.
+    """
     entries = settings_of(armature_object).effectors
     for effector in effectors:
         entry = entries[effector.index]
         note_anchors(entry, *(anchor for anchor in effector.anchors if not anchor.keyed))
         if entry.enabled and entry.state != effector.state:
-            entry.state = effector.state
+            entry.state, entry.pin_matrix = effector.state, (0.0,) * 16
+            if not stands_at_bone(entry):
+                entry.placed = (0.0,) * 16
 
 
 def end_solve(
