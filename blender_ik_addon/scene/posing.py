@@ -57,7 +57,7 @@ from .effectors.transforms import AttachReport, attach_targets, staying_behind
 from .kinds.frame_data import orientations
 from .kinds.kinds import Rank
 from .live.driven_bones import Passes
-from .live.following import follow_until_rest
+from .live.following import follow_until_rest, held
 from .live.machine import Trigger
 from .matching.contacts import ContactReport, ContactsJob, find_contacts, lock_contacts
 from .matching.corrections import correct, corrections_on, remove_corrections, switch_corrections
@@ -170,7 +170,7 @@ def solve_pose(armature_object: Object, depsgraph: Depsgraph | None = None) -> R
     plan, options = rig.plan(frames), rig.solver_options(armature_object, frames.largest_scale)
     solution, iterations = solve(plan.problem, frames.pose[0], options), 0
     passes, within = Passes(rig, frames, slice(0, 1)), rig.tolerances(armature_object)
-    with undone_on_error() as undo:
+    with held(armature_object), undone_on_error() as undo:  # live mode would pose what is measured
         undo.callback(PoseSnapshot.take(armature_object).restore, armature_object)
         while True:
             iterations += solution.iterations

@@ -12,6 +12,8 @@ from blender_ik_addon.core.arrays import FloatArray
 from blender_ik_addon.scene import posing
 
 from . import builders
+from .measured import evaluated
+from .measured import place as place_of
 
 PARTS = {"hips", "chest", "foot.L", "foot.R", "hand.L", "hand.R", "head"}
 
@@ -123,6 +125,34 @@ def test_a_character_that_is_linked_twice_is_posed_twice(tmp_path: Path):
 
 
 # Two figures in one armature
+
+
+def test_two_that_hold_each_other_are_solved_by_a_script_while_both_are_live():
+    """What Live posed of the solved one in between was taken for what constraints do, and made up for."""
+    figures: list[Any] = [builders.humanoid(name) for name in ("left", "right")]
+    for figure, place, turn in zip(figures, ((0.0, 0.0, 0.0), (0.0, -0.8, 0.0)), (0.0, np.pi), strict=True):
+        figure.location, figure.rotation_euler = place, (0.0, 0.0, turn)
+        bpy.context.view_layer.update()
+        posing.setup_character(figure)
+        for hand, side, low in (("hand.L", 1.0, 1.2), ("hand.R", -1.0, 1.1)):
+            entries(figure)[hand].target.location = (0.32 * side, -0.38, low)
+        posing.solve_pose(figure)
+    for figure, other in zip(figures, figures[::-1], strict=True):
+        target = entries(figure)["hand.L"].target
+        here = target.matrix_world.copy()
+        target.parent, target.parent_type, target.parent_bone = other, 'BONE', "forearm.R"
+        bpy.context.view_layer.update()
+        target.matrix_world = here
+    for figure in figures:
+        posing.switch_live(figure, True)
+    for figure, down in zip(figures, (0.2, 0.1), strict=True):
+        entries(figure)["hips"].target.location.z -= down
+    for _ in range(4):
+        for figure in figures:
+            posing.solve_pose(figure)
+    for figure in figures:
+        target = evaluated(entries(figure)["hand.L"].target).matrix_world.translation
+        assert np.linalg.norm(place_of(figure, "hand.L") - np.array(target)) < 5e-4
 
 
 def test_two_humans_in_one_armature_are_both_set_up_and_told():
