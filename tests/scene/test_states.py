@@ -981,9 +981,11 @@ def test_hips_that_are_dragged_take_along_what_follows(live: bool, armature: Any
 
 
 @pytest.mark.parametrize("way", [solved_as_it_is, live_as_it_is])
-@pytest.mark.parametrize("name", ["hips", "chest"])
+@pytest.mark.parametrize(
+    ("name", "state"), [("hips", 'FOLLOW'), ("chest", 'FOLLOW'), ("foot.L", 'PIN'), ("hand.L", 'PIN')]
+)
 def test_a_state_that_a_script_sets_stays_until_the_target_is_moved_again(
-    way: Callable[[Any], Any], name: str, armature: Any
+    way: Callable[[Any], Any], name: str, state: str, armature: Any
 ):
     own = effector(armature, name)
     for _ in range(2):
@@ -991,11 +993,11 @@ def test_a_state_that_a_script_sets_stays_until_the_target_is_moved_again(
         own.target.location.z -= 0.02
         way(armature)
         assert own.state == 'REACH'
-        own.state = 'FOLLOW'
+        own.state = state
         for _ in range(2):
             armature.update_tag()
             way(armature)
-            assert own.state == 'FOLLOW'
+            assert own.state == state
 
 
 def test_an_armature_that_is_scaled_to_nothing_is_told_where_a_bone_begins_to_follow(armature: Any):

@@ -40,6 +40,7 @@ from ..effectors.effectors import (
     as_noted,
     is_led,
     is_placed_by_channels,
+    is_taken,
     keyed_anchors,
     note_anchors,
     note_place,
@@ -402,7 +403,8 @@ def _carried(armature_object: Object, effectors: Sequence[Effector]) -> str:
 def note_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
     """Write where bones are held, and states that others have changed by moving targets.
 
-    Of these it is forgotten where they were held: a state that a script sets is one from there on.
+    Of these it is forgotten where they were held: a state that a script sets is one from there on. Where it
+    pins a bone, the target is noted as it is.
     """
     entries = settings_of(armature_object).effectors
     for effector in effectors:
@@ -412,6 +414,9 @@ def note_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
             entry.state, entry.pin_matrix = effector.state, (0.0,) * 16
             if not stands_at_bone(entry):
                 entry.placed = (0.0,) * 16
+        is_new_pin = effector.state == 'PIN' and not entry.placed[15] and target_of(entry) is not None
+        if is_new_pin and not is_taken(armature_object, entry):
+            note_place(entry)
 
 
 def end_solve(
