@@ -47,7 +47,8 @@ def rig_with(kind: str) -> Any:
     if kind == "DRIVER":
         drive(armature, "-0.7 * first")
     else:
-        constraint: Any = armature.pose.bones["bone.002"].constraints.new(kind)
+        turned = armature.pose.bones["bone.002"]
+        constraint: Any = turned.constraints.new("COPY_ROTATION" if kind == "UPRIGHT" else kind)
         if kind == "ARMATURE":
             for name, weight in (("bone.000", 0.6), ("beside", 0.4)):
                 source = constraint.targets.new()
@@ -55,6 +56,10 @@ def rig_with(kind: str) -> Any:
         else:
             constraint.target, constraint.subtarget = armature, "beside"
             constraint.influence = 0.5
+        if kind == "UPRIGHT":  # however its parent turns
+            constraint.target, constraint.influence = bpy.data.objects.new("upright", None), 1.0
+            constraint.target.matrix_world = turned.matrix
+            bpy.context.scene.collection.objects.link(constraint.target)
         if kind == "STRETCH_TO":
             constraint.influence = 1.0
             armature.data.bones["bone.003"].inherit_scale = 'NONE'  # no bone turns in an uneven scale
@@ -185,7 +190,7 @@ def constraints_of(armature: Any) -> dict[str, list[tuple[str, bool]]]:
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
-        *((kind, {}) for kind in KINDS if kind != "DRIVER"),
+        *((kind, {}) for kind in (*KINDS, "UPRIGHT") if kind != "DRIVER"),
         *(("STRETCH_TO", options) for options in ({"step": 3}, {"fewest": True})),
     ],
 )

@@ -8,7 +8,7 @@ succeeded.
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import bpy
 import numpy as np
@@ -169,12 +169,20 @@ def remove_constraints(armature_object: Object, constraints: Iterable[Constraint
         own.remove(own[name])
 
 
-def keyable(armature: Armature, joints: IntArray) -> Armature:
-    """Return an armature of which all channels of some joints are free that act without constraints."""
-    written, free = armature.written.copy(), armature.skeleton.free.copy()
+def keyable(armature_object: Object, armature: Armature, joints: IntArray) -> Armature:
+    """Return an armature of which all channels of some joints are free that act without constraints.
+
+    Without these they turn with their parents as Blender lets them, also where constraints had kept them
+    turned the same way.
+    """
+    bones: Any = cast(Any, armature_object.data).bones
+    skeleton = armature.skeleton
+    written, free, inherit = armature.written.copy(), skeleton.free.copy(), skeleton.inherit_rotation.copy()
     written[joints], free[joints] = True, True
     written[joints, :3] = free[joints, :3] = ~armature.connected[joints, None]
-    return replace(armature, written=written, skeleton=replace(armature.skeleton, free=free))
+    inherit[joints] = [bones[skeleton.names[joint]].use_inherit_rotation for joint in joints.tolist()]
+    skeleton = replace(skeleton, free=free, inherit_rotation=inherit)
+    return replace(armature, written=written, skeleton=skeleton)
 
 
 def constrained_joints(

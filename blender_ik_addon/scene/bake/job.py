@@ -164,7 +164,7 @@ class BakeJob(Job[BakeReport]):
             self._constrained = constrained_joints(armature_object, rig, options.bones, options.channels)
             joints |= set(self._constrained.tolist())
             constraints_on(armature_object, self._names(joints))
-        self._keyable = keyable(self._rig.armature, self._constrained)
+        self._keyable = keyable(armature_object, self._rig.armature, self._constrained)
         self._in_place: list[ChannelKeys] = []
         """Keys of joints that constraints posed."""
         self.replaced = self._to.replaced(armature_object, self._keyable, joints)
@@ -576,7 +576,7 @@ class BakeJob(Job[BakeReport]):
         if not self._cleared:
             return False
         if len(joints):
-            own, scale = self._passes.shown(joints)
+            own, scale = self._passes.shown(joints, self._keyable.skeleton)
             channels = solved.channels[solved.own].copy()
             channels[:, joints] = own
             self._in_place = keys_where_shown(armature_object, self._keyable, joints, channels, scale)

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 from bpy.types import Depsgraph, Object
 
-from ...core import Pose
+from ...core import Pose, Skeleton
 from ...core.arrays import FloatArray, IntArray
 from ...core.messages import Message
 from ..armature.poses import decided_channels, with_parents
@@ -150,10 +150,17 @@ class Passes:
         """Whether there may be more than one pass."""
         return len(self._joints) > 0
 
-    def shown(self, joints: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Channels (F, k, 6) and scale (F, k, 3) that put driven joints where the last pass showed them."""
-        found = self._found()[:, np.searchsorted(self._joints, joints)]
-        return found[..., :6], found[..., 6:]
+    def shown(self, joints: IntArray, skeleton: Skeleton) -> tuple[FloatArray, FloatArray]:
+        """Channels (F, k, 6) and scale (F, k, 3) that put driven joints where the last pass showed them.
+
+        Args:
+            joints: Which, (k,).
+            skeleton: As it is where these are keyed.
+        """
+        rows, frames = np.searchsorted(self._joints, joints), len(self._taken)
+        shown, near = self._shown[:, rows].reshape(-1, 2, 4, 4), self._taken[:, rows, 3:6].reshape(-1, 3)
+        channels, scale = decided_channels(skeleton, shown, np.tile(joints, frames), near)
+        return channels.reshape(frames, len(rows), 6), scale.reshape(frames, len(rows), 3)
 
     def note(self, row: int, shown: FloatArray) -> None:
         """Note where Blender shows the bones of an own frame: armature_from_joint, (n, 4, 4) [m]."""
