@@ -277,7 +277,7 @@ class Descent(Iterator[None]):
         converged = self._ahead <= self._precision
         if self._coupling is not None:
             converged = np.array([converged.all()])
-        return Minimum(self._state, energies, self._iterations, converged, self._cancelled)
+        return Minimum(self._state, energies, self._iterations.copy(), converged, self._cancelled)
 
     @property
     def frames(self) -> int:

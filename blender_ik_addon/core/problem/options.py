@@ -55,7 +55,8 @@ class SolverOptions:
     """Where what the tasks leave free goes: to the skeleton's "preferred" values, or it stays as near as it
     can to the "start"."""
     max_iterations: int = 100
-    """Most iterations of one descent, at least 1; targets that cannot all be met take several descents."""
+    """Most iterations of one descent, at least 1. One that begins at soft weights has as many at full ones;
+    targets that cannot all be met take several."""
     tolerance_position: float = 1e-4
     """Error at which a place counts as reached [m], above 0."""
     tolerance_rotation: float = 1e-3
