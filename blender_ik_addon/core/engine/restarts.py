@@ -106,7 +106,8 @@ def _lowest_about(
     both = yield descent
     # Only a body that is at rest is next to a minimum.
     margin = np.where(both.converged, _margin(many, both), 0.0)[:n]
-    kept = close[:n] & (both.energies[n:] >= both.energies[:n] - margin)
+    # What is cancelled on the way from the preferred pose is worse than where the body is.
+    kept = both.cancelled | (close[:n] & (both.energies[n:] >= both.energies[:n] - margin))
     found = both.select(energy.system.mechanism, np.where(kept, frames[:n], frames[n:]))
     return replace(found, iterations=both.iterations.reshape(2, n).max(axis=0))
 
