@@ -327,6 +327,157 @@ def test_a_bake_that_ends_with_the_last_key_is_the_same_when_it_is_repeated(end:
         np.testing.assert_allclose(played(armature, range(1, 25)), first, atol=1e-3)
 
 
+def solved_in(armature: Any, frame: int) -> None:
+    bpy.context.scene.frame_set(frame)
+    posing.solve_pose(armature)
+
+
+def live_in(armature: Any, frame: int) -> None:
+    posing.switch_live(armature, True)
+    bpy.context.scene.frame_set(frame)
+    posing.switch_live(armature, False)
+
+
+def switched_in(armature: Any, frame: int) -> None:
+    bpy.context.scene.frame_set(frame)
+    posing.switch_live(armature, True)
+    posing.switch_live(armature, False)
+
+
+def baked_in(armature: Any, frame: int) -> None:
+    bpy.context.scene.frame_set(frame)
+    posing.bake(armature, range(1, 25))
+
+
+BETWEEN_BAKES = [solved_in, live_in, switched_in, baked_in]
+
+
+@pytest.mark.parametrize("way", BETWEEN_BAKES)
+def test_keys_of_a_bake_are_never_taken_for_a_pose_of_the_user(way: Callable[[Any, int], Any]):
+    """The body crept on from bake to bake: what followed was held where the last one had left it."""
+    armature = reaching((1, (0.0, 0.0, 0.0)), (20, (0.05, -0.55, -0.7)))
+    posing.bake(armature, range(1, 25))
+    first = played(armature, range(1, 25))
+    for frame in (20, 12):
+        way(armature, frame)
+        bpy.context.scene.frame_set(1)
+        posing.bake(armature, range(1, 25))
+        np.testing.assert_allclose(played(armature, range(1, 25)), first, atol=1e-3)
+
+
+@pytest.mark.parametrize("way", [solved_in, switched_in])
+def test_bones_that_are_posed_in_a_baked_frame_are_held_there_and_fingers_move_no_trunk(
+    way: Callable[[Any, int], Any],
+):
+    armature = reaching((1, (0.0, 0.0, 0.0)), (20, (0.05, -0.55, -0.7)))
+    posing.bake(armature, range(1, 25))
+    chest, bones = effector(armature, "chest"), armature.pose.bones
+    anchors = [tuple(chest.pin_matrix)]
+    for bone in ("forearm.R", chest.bone):
+        bpy.context.scene.frame_set(20)
+        shown = np.array(bones[chest.bone].matrix)[:3, 3]
+        bones[bone].rotation_mode = 'XYZ'
+        bones[bone].rotation_euler.x += 0.3
+        bpy.context.view_layer.update()
+        way(armature, 20)
+        anchors.append(tuple(chest.pin_matrix))
+    assert anchors[1] == anchors[0]
+    np.testing.assert_allclose(np.reshape(anchors[2], (4, 4))[:3, 3], shown, atol=1e-4)
+
+
+@pytest.mark.parametrize("frame", [20, 10])
+@pytest.mark.parametrize("way", BETWEEN_BAKES)
+def test_what_the_hips_carry_does_not_depend_on_the_frame_in_which_a_bake_is_begun(
+    way: Callable[[Any, int], Any], frame: int, armature: Any
+):
+    """They were keyed by hand: hands, carried by the feet before, rose by as much as the hips sank."""
+    follows(armature, "hand.L", "hand.R")
+    hips, scene = effector(armature, "hips").target, bpy.context.scene
+    home = Vector(hips.location)
+    for time, way_down in ((1, 0.0), (20, -0.4), (24, -0.4)):
+        hips.location = home + Vector((0.0, 0.0, way_down))
+        hips.keyframe_insert("location", frame=time)
+    scene.frame_set(1)
+    posing.bake(armature, range(1, 25))
+    first = played(armature, range(1, 25))
+    hand = [bone.name for bone in armature.pose.bones].index("hand.L")
+    np.testing.assert_allclose(first[19, hand, 2, 3] - first[0, hand, 2, 3], -0.4, atol=0.02)
+    for _ in range(2):
+        way(armature, frame)
+        scene.frame_set(frame)
+        posing.bake(armature, range(1, 25))
+        np.testing.assert_allclose(played(armature, range(1, 25)), first, atol=1e-3)
+
+
+@pytest.mark.parametrize("begun", [12, 20])
+def test_hips_that_are_keyed_after_a_bake_carry_what_follows_from_where_they_were_left(begun: int):
+    """In whichever frame the next bake is begun: feet and a hand that draws the body walk in these keys."""
+    found = list[np.ndarray]()
+    for frame in (begun, 1):
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+        armature, scene = character(), bpy.context.scene
+        for part in ("foot.L", "foot.R", "hand.L"):
+            target, way = effector(armature, part).target, Vector((0.0, -0.5, 0.0))
+            target.keyframe_insert("location", frame=1)
+            target.location += way + Vector((0.0, 0.0, -0.4 if part == "hand.L" else 0.0))
+            target.keyframe_insert("location", frame=20)
+        scene.frame_set(1)
+        posing.bake(armature, range(1, 25))
+        hips = effector(armature, "hips").target
+        hips.keyframe_insert("location", frame=1)
+        hips.location += Vector((0.0, -0.5, -0.1))
+        hips.keyframe_insert("location", frame=20)
+        scene.frame_set(frame)
+        posing.bake(armature, range(1, 25))
+        found.append(played(armature, range(1, 25)))
+    np.testing.assert_allclose(found[0], found[1], atol=1e-3)
+
+
+def test_a_bake_holds_what_was_posed_by_hand_where_a_solve_holds_it():
+    found = list[np.ndarray]()
+    for solves in (True, False):
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+        armature = character()
+        hips = armature.pose.bones["hips"]
+        hips.matrix = Matrix.Translation((0.1, 0.0, -0.1)) @ hips.matrix
+        effector(armature, "hand.R").target.location += Vector((0.0, -0.3, -0.1))
+        bpy.context.view_layer.update()
+        if solves:
+            posing.solve_pose(armature)
+        posing.bake(armature, range(1, 3))
+        found.append(matrices(armature))
+    np.testing.assert_allclose(found[0][:, :3, 3], found[1][:, :3, 3], atol=0.01)
+
+
+@pytest.mark.parametrize("part", ["foot.R", "foot.L"])
+def test_a_foot_that_is_moved_before_any_solve_moves_the_body_alike_in_all_ways(part: str):
+    """Live had seen the foot where it was before; the first Solve had not, and held hips and chest back."""
+    found = dict[str, np.ndarray]()
+    for way in ("solve", "live", "bake", "drag"):
+        bpy.ops.wm.read_homefile(use_factory_startup=True, use_empty=True)
+        armature = character()
+        posing.switch_live(armature, way == "live")
+        foot, ahead = effector(armature, part), np.array((0.0, -0.3, 0.0))
+        if way == "drag":
+            drag = Drag(armature, foot.bone)
+            start = drag.place
+            for share in np.linspace(0.1, 1.0, 10):
+                drag.move(start + share * ahead)
+            drag.confirm()
+            found["dragged"] = matrices(armature)
+            posing.solve_pose(armature)
+        else:
+            foot.target.location += Vector(ahead.tolist())
+            bpy.context.view_layer.update()
+            if way == "solve":
+                posing.solve_pose(armature)
+            if way == "bake":
+                posing.bake(armature, range(1, 3))
+        found[way] = matrices(armature)
+    for way in ("live", "bake", "drag", "dragged"):
+        np.testing.assert_allclose(found[way][:, :3, 3], found["solve"][:, :3, 3], atol=0.005, err_msg=way)
+
+
 @pytest.mark.parametrize(
     "keys",
     [

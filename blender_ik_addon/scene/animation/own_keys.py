@@ -12,7 +12,7 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from zlib import crc32
 
 import bpy
@@ -28,10 +28,13 @@ from .fcurves import (
     KeyArrays,
     all_curves,
     assign_keys,
+    bone_path,
     is_locked,
     own_curves,
+    placing,
     player_of,
     playing_strips,
+    present_time,
     read_keys,
     within,
 )
@@ -193,6 +196,49 @@ def channels_with_own_keys(obj: bpy.types.Object, span: tuple[float, float]) -> 
             if not curve.mute and note.has(channel, keys).any():
                 found.add(channel)
     return found
+
+
+def bones_as_keyed(obj: bpy.types.Object, bones: Iterable[str]) -> frozenset[str]:
+    """Return those of some bones that are where keys of Poise alone play them in the present frame.
+
+    Where NLA strips play, a bone that was moved since without a key is not told from one that was not.
+    """
+    time, pose = present_time(), cast(Any, obj.pose)
+    strips = playing_strips(obj, (time, time))
+    played = [(own_curves(obj, strip), _Note.of(obj, _action_of(obj, strip))) for strip in ("", *strips)]
+
+    def is_as_keyed(bone: Any) -> bool:
+        names = (*placing(bone), "scale")
+        channels = [(bone_path(bone.name, name), index) for name in names for index in range(4)]
+        own = [(own, note, curves[own]) for curves, note in played for own in channels if own in curves]
+        own = [(channel, note, curve) for channel, note, curve in own if not curve.mute]
+        return bool(own) and all(
+            (bool(strips) or _is_where_played(obj, channel, curve, time))
+            and _are_own_around(channel, read_keys(curve, *_SUMMED), note, time)
+            for channel, note, curve in own
+        )
+
+    if not any(len(note.sums) for _, note in played):
+        return frozenset()
+    return frozenset(name for name in bones if is_as_keyed(pose.bones[name]))
+
+
+def _is_where_played(obj: bpy.types.Object, channel: Channel, curve: bpy.types.FCurve, time: float) -> bool:
+    """Whether a channel has the value that its F-curve has at a time."""
+    path, index = channel
+    value, played = cast(Any, obj.path_resolve(path))[index], curve.evaluate(time)
+    return abs(value - played) <= STILL * (1.0 + abs(played))
+
+
+def _are_own_around(channel: Channel, keys: KeyArrays, note: _Note, time: float) -> bool:
+    """Whether the keys of a channel before and after a time, or at it, are noted."""
+    times, last = keys["co"][:, 0], len(keys["co"]) - 1
+    if last < 0:  # samples
+        return False
+    before = max(int(np.searchsorted(times, time + KEY_DISTANCE, side="right")) - 1, 0)
+    after = min(int(np.searchsorted(times, time - KEY_DISTANCE)), last)
+    rows = slice(min(before, after), max(before, after) + 1)
+    return bool(note.has(channel, {name: values[rows] for name, values in keys.items()}).all())
 
 
 def keys_that_place(obj: bpy.types.Object) -> tuple[FloatArray, Sums]:

@@ -28,7 +28,7 @@ from ..animation.fcurves import (
 )
 from ..animation.own_keys import channels_with_own_keys
 from ..armature.limits import REPORTED
-from ..armature.poses import channel_values, note_posed, rotation_values
+from ..armature.poses import channel_values, rotation_values
 from ..armature.restoring import (
     ActionSnapshot,
     PlayedSnapshot,
@@ -44,7 +44,7 @@ from ..kinds.kinds import Effector
 from ..live.driven_bones import Passes
 from ..live.following import held
 from ..properties.settings import settings_of
-from ..rig.noted import Origin, held_by_keys, moved_since_live
+from ..rig.noted import Origin, held_by_keys, moved_since_live, note_pose_held, note_where_held
 from ..rig.reports import (
     BETWEEN,
     COMBINED,
@@ -133,7 +133,8 @@ class BakeJob(Job[BakeReport]):
         """
         depsgraph = bpy.context.evaluated_depsgraph_get()
         rig = Rig.read(armature_object, depsgraph)
-        effectors = held_by_keys(armature_object, rig.effectors, depsgraph)
+        self._all_held = effectors = held_by_keys(armature_object, rig.effectors, depsgraph)
+        """All effectors, those included whose bones get no keys."""
         self.options = options = BakeOptions.of(armature_object, frames, **given)
         self._rig = restricted(
             replace(rig, effectors=effectors), armature_object, options.bones, options.channels
@@ -357,7 +358,8 @@ class BakeJob(Job[BakeReport]):
         with settings_restored_on_error(armature_object):
             self._keyed = self._written
             self._put_back()
-            note_posed(armature_object)
+            note_where_held(armature_object, self._all_held)
+            note_pose_held(armature_object)
             show(armature_object, self._rig, report)
             settings.last_bake = translated(report.summary())
             settings.last_frames = "\n".join(looked_at)

@@ -47,6 +47,7 @@ from ..kinds.kinds import AXES
 from ..live import following
 from ..properties.naming import follow_names
 from ..properties.settings import POISE_PG_effector, settings_of
+from ..rig.noted import note_pose_held
 from ..rig.rig import notes_on_bones
 from .preferring import beyond_limits, prefer_present_pose, widen_limits, widen_to_action
 
@@ -339,6 +340,8 @@ def setup_character(
         if parts:
             note_carriers(armature_object)
             keep_keyed_targets(armature_object)
+            if is_new:  # all that follows is held from where it is now
+                note_pose_held(armature_object)
         notes += notes_on_bones(armature_object, armature, chains)
         follow_names(armature_object)
         # The last thing of all, since it cannot be put back.

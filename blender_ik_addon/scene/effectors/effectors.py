@@ -619,13 +619,40 @@ def as_noted(armature_object: Object, effectors: Sequence[Effector]) -> tuple[Ef
     return tuple(replace(own, state=entries[own.index].state) for own in effectors)
 
 
+def anchors_taken_along(
+    armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
+) -> dict[int, Anchor]:
+    """Return anchors of no key whose carriers have moved, as they are with these now, by effector index.
+
+    Bones are held from there as before.
+    """
+    following = [own for own in effectors if own.follows and own.anchors and not own.anchors[0].keyed]
+    following = [own for own in following if own.anchors[0].stance is not None]
+    if not following:
+        return {}
+    targets, _ = _armature_from_targets(armature_object, effectors, depsgraph)
+    found: dict[int, Anchor] = {}
+    for own in following:
+        anchor = own.anchors[0]
+        then = np.reshape(anchor.stance or (), (4, 4))
+        now = stance(armature_object, effectors, own, targets, then[:3, 2])
+        if now is None or anchor.carriers != sum_of_carriers(armature_object, effectors, own):
+            continue
+        if np.abs(now - then).max() > UNMOVED * (1.0 + np.abs(then).max()):
+            bone = anchored(armature_object, effectors, own, targets, present_time())
+            stood = tuple(now.ravel().tolist())
+            found[own.index] = anchor._replace(bone=tuple(bone.ravel().tolist()), stance=stood)
+    return found
+
+
 def with_carriers(
     armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph, *, in_frame: bool = False
 ) -> tuple[Effector, ...]:
     """Return effectors with what carries those that follow noted as it is now, where others are noted.
 
-    Where others have carried a bone until now it counts how bones are posed: targets of those that carry it
-    from now on may have been moved already, and on that way they take it along.
+    Bone and carriers are noted as they are in one pose. That is the one in which the bone was noted: what
+    others have moved since counts where it was before, as the last solve has left it. Where the bone was
+    noted just now, or with keys, it is the pose that is shown.
 
     Args:
         in_frame: Whether anchors of keys get another one in the present frame, where others carry the bone
@@ -650,15 +677,35 @@ def with_carriers(
     bones = [np.array(posed.pose.bones[own.bone].matrix) for own in effectors]
     flat = [unrolled(entries[own.index], bone) for own, bone in zip(effectors, bones, strict=True)]
     places = [at_point(bone, own) for own, bone in zip(effectors, flat, strict=True)]
+    left = [_left_at(armature_object, own) for own in effectors]
 
     def noted(own: Effector) -> Anchor:
         anchor, known = own.anchors[0], sum_of_carriers(armature_object, effectors, own)
-        there = targets if not anchor.keyed and anchor.carriers in {None, known} else places
-        bone = anchored(armature_object, before, own, there, time)
-        found = _anchor(armature_object, effectors, own, bone, there, up)
+        bone, shown = np.reshape(anchor.bone, (4, 4)), places
+        if anchor.keyed:
+            bone = anchored(armature_object, before, own, places, time)
+        elif anchor.carriers in {None, known}:
+            shown = [now if was is None else was for was, now in zip(left, targets, strict=True)]
+        elif anchor.stance is not None:
+            shown = [now if was is None else was for was, now in zip(left, places, strict=True)]
+        found = _anchor(armature_object, effectors, own, bone, shown, up)
         return found._replace(time=time if anchor.keyed else anchor.time)
 
     return tuple(replace(own, anchors=(noted(own),)) if own.index in lacking else own for own in effectors)
+
+
+def _left_at(armature_object: Object, effector: Effector) -> FloatArray | None:
+    """armature_from_target where Poise has left it, (4, 4) [m]; None where nobody has moved it since."""
+    entry: Any = settings_of(armature_object).effectors[effector.index]
+    if entry.state == effector.state:
+        return None
+    if entry.state == 'PIN' and (pinned := noted_anchor(entry)) is not None:
+        return at_point(np.reshape(pinned.bone, (4, 4)), effector)
+    if entry.target is None or not entry.placed[15]:
+        return None
+    if entry.target.parent == armature_object:
+        return np.array(entry.target.matrix_parent_inverse) @ placed_now(entry)
+    return np.linalg.inv(np.array(armature_object.matrix_world)) @ placed_now(entry)
 
 
 def foot_rings(

@@ -4,8 +4,8 @@
 The hips carry the chest where they are put somewhere; otherwise what the body stands on carries both. A bone
 that follows is held at its anchor: where others have left it last, taken along from there as its carriers
 have moved since. So where a body is drawn to depends on where its targets are, not on the way by which they
-came there. Where others carry it from now on, as hips whose target was moved, it is taken along to where
-bones are posed by those that have carried it, and from there by the new ones.
+came there. Where others carry it from now on, as hips whose target was moved, these take it along from where
+both were held when the last solve had ended: that does not depend on the frame that is shown.
 
 Where Poise has keyed the target, each key has the anchor of then, wherever it is moved or copied to: it is
 found by its values. Between keys the anchors go over into each other, before the first and after the last

@@ -173,9 +173,11 @@ class Drag:
         self._coming_along = coming_along(armature_object, self._effectors, bone, hands | hips)
         self._led = [effector for effector in self._coming_along if effector.bone in hands]
         """Those of the hand of which the dragged bone is a part."""
-        self._in_live = settings.live and bool(self._own or self._led)
+        self._moves_targets = bool(self._own or self._led)
+        """Whether a target comes along with the dragged bone when the drag ends; else the body is posed."""
+        self._in_live = settings.live and self._moves_targets
         """Whether live mode solves for a target that comes along with the dragged bone when the drag ends."""
-        dragged = self._own if self._in_live else ()
+        dragged = self._own if self._moves_targets else ()
         self._plan = rig and DragPlan(armature_object, rig, depsgraph, dragged, self._coming_along)
         self._anchor(armature_object, limbs)
         self._goal = self._place_of(self._point)
@@ -207,7 +209,7 @@ class Drag:
 
     def _take_along(self, armature_object: Object) -> bool:
         """Let what follows go along with bones whose targets come along, as at the end; whether it does."""
-        if self._plan is None or not self._in_live or self._let_go is not None:
+        if self._plan is None or not self._moves_targets or self._let_go is not None:
             return False
         if not self._plan.take_along(armature_object, self._matrices):
             return False
@@ -336,6 +338,8 @@ class Drag:
             if not self._take_along(armature_object):
                 self._begin_to_let_go(armature_object, self._plan)
             report, final = replace(report, settling=True), False
+        elif final and self._take_along(armature_object):
+            report, final = replace(report, settling=True), False
         self.report = replace(report, final=final)
         return self.report
 
@@ -439,7 +443,7 @@ class Drag:
         if not changed:
             return self.report
         targets = list(self._bring_targets(armature_object))
-        if self._own or self._led:  # else the body was posed, as by hand
+        if self._moves_targets:
             note_carried(armature_object, read_effectors(armature_object))
         if self._in_live:  # at once: to the scene's handlers a tool is still running, which they follow
             depsgraph = updated(None)

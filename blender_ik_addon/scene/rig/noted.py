@@ -9,8 +9,9 @@ targets, and the pose would tell how often the scene was updated.
 A bone that follows is held weakly where others have left it last, taken along with what carries it
 (`effectors.stance`), and its target comes to the bone when it rests. If it were held where each solve has
 left it, it would creep on from solve to solve, and hands that come back would not bring the body back. So it
-is noted which bones follow when a solve has ended: as long as the pose is that of a solve, and these are
-carried by the same, they stay held from where they were.
+is noted which bones follow when a solve or a bake has ended: as long as these are carried by the same, they
+stay held from where they were. What Poise itself has written is nobody's pose, be it the pose of a solve or
+keys of a bake in another frame: a bone is held from where it is now only if it, or one above it, is neither.
 
 A target that others have moved is Reach from then on (`effectors.present_state`). That is written when a
 solve has ended well.
@@ -23,20 +24,36 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
-from bpy.types import Depsgraph, Object
+from bpy.types import Bone, Depsgraph, Object
 
 from ...core import Pose, SolverOptions
 from ...core.arrays import FloatArray, alike
 from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
-from ..animation.fcurves import is_moved, present_time, rotation_channel, within
-from ..animation.own_keys import keys_that_place
+from ..animation.fcurves import (
+    bone_path,
+    is_moved,
+    played_channels,
+    present_time,
+    rotation_channel,
+    within,
+)
+from ..animation.own_keys import bones_as_keyed, keys_that_place
 from ..armature.armature import Armature, world_from_armature
-from ..armature.poses import PROPERTIES, PoseNote, RawChannels, named_bones, pose_sums, raw_channels
+from ..armature.poses import (
+    PROPERTIES,
+    PoseNote,
+    RawChannels,
+    named_bones,
+    note_posed,
+    pose_sums,
+    raw_channels,
+)
 from ..effectors.effectors import (
     anchors_now,
+    anchors_taken_along,
     as_noted,
     is_led,
     is_placed_by_channels,
@@ -323,28 +340,55 @@ def held_from_now(
     """
     if all(effector.state == 'REACH' for effector in effectors):
         return tuple(effectors)
-    note = PoseNote.of(armature_object)
-    same = goes_on or (
-        not note.differs(pose_sums(raw_channels(armature_object))).any()
-        and note.carried == _carried(armature_object, as_noted(armature_object, effectors))
-    )
+    carried = _carried(armature_object, effectors)
+    is_known = goes_on or PoseNote.of(armature_object).carried == carried
+    posed = frozenset[str]() if goes_on else posed_by_others(armature_object)
     held = tuple(
         replace(effector, anchors=(_bone_now(armature_object, effector, depsgraph),))
-        if effector.state != 'REACH' and (not effector.anchors or (effector.follows and not same))
+        if effector.state != 'REACH'
+        and (
+            not effector.anchors
+            or (effector.follows and not (is_known and posed.isdisjoint(_chain(armature_object, effector))))
+        )
         else effector
         for effector in effectors
     )
     return with_carriers(armature_object, held, depsgraph, in_frame=True)
 
 
+def _chain(armature_object: Object, effector: Effector) -> list[str]:
+    """Names of the bone of an effector and of those above it."""
+    bone: Bone = cast(Any, armature_object.data).bones[effector.bone]
+    return [own.name for own in (bone, *bone.parent_recursive)]
+
+
+def posed_by_others(armature_object: Object) -> frozenset[str]:
+    """Return the bones that are neither as Poise has left them nor as keys of Poise play them."""
+    sums = pose_sums(raw_channels(armature_object))
+    moved = named_bones(armature_object, PoseNote.of(armature_object).differs(sums))
+    return moved - bones_as_keyed(armature_object, moved) if moved else moved
+
+
 def held_by_keys(
     armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph
 ) -> tuple[Effector, ...]:
-    """Return effectors with what follows held as in other frames, if it was posed in the present one."""
+    """Return effectors with what follows held as in other frames, if it was posed in the present one.
+
+    What was posed without a key, where none has any, is posed so in all frames.
+    """
     entries = settings_of(armature_object).effectors
+    posed = posed_by_others(armature_object) if any(own.follows for own in effectors) else frozenset[str]()
+    paths = {path for path, _ in played_channels(armature_object)} if posed else set[str]()
+
+    def is_posed(effector: Effector) -> bool:
+        chain = _chain(armature_object, effector)
+        keyed = (bone_path(bone, name) in paths for bone in chain for name in PROPERTIES)
+        return not posed.isdisjoint(chain) and not any(keyed)
 
     def held(effector: Effector) -> Effector:
         keyed = keyed_anchors(entries[effector.index]) if effector.follows else ()
+        if not keyed and effector.follows and effector.anchors and is_posed(effector):
+            return replace(effector, anchors=(_bone_now(armature_object, effector, depsgraph),))
         if keyed or effector.state == 'REACH' or effector.anchors or (effector.follows and effector.target):
             return replace(effector, anchors=keyed or effector.anchors)
         return replace(effector, anchors=(_bone_now(armature_object, effector, depsgraph),))
@@ -394,10 +438,18 @@ def _bone_now(armature_object: Object, effector: Effector, depsgraph: Depsgraph)
 
 
 def _carried(armature_object: Object, effectors: Sequence[Effector]) -> str:
-    """What is noted when a solve has ended: which bones follow, and what carries them."""
-    return digest(
-        repr([(e.index, carriers(armature_object, effectors, e)) for e in effectors if e.follows])
-    ).hex()
+    """What is noted when a solve has ended: which bones are noted to follow, and what carries them."""
+    known = as_noted(armature_object, effectors)
+    following = [own for own in known if own.follows]
+    return digest(repr([(own.index, carriers(armature_object, known, own)) for own in following])).hex()
+
+
+def note_where_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
+    """Write where bones are held, but for what keys say."""
+    entries = settings_of(armature_object).effectors
+    for effector in effectors:
+        own = (anchor for anchor in effector.anchors if not anchor.keyed)
+        note_anchors(entries[effector.index], *own)
 
 
 def note_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
@@ -406,10 +458,10 @@ def note_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
     Of these it is forgotten where they were held: a state that a script sets is one from there on. Where it
     pins a bone, the target is noted as it is.
     """
+    note_where_held(armature_object, effectors)
     entries = settings_of(armature_object).effectors
     for effector in effectors:
         entry = entries[effector.index]
-        note_anchors(entry, *(anchor for anchor in effector.anchors if not anchor.keyed))
         if entry.enabled and entry.state != effector.state:
             entry.state, entry.pin_matrix = effector.state, (0.0,) * 16
             if not stands_at_bone(entry):
@@ -417,6 +469,13 @@ def note_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
         is_new_pin = effector.state == 'PIN' and not entry.placed[15] and target_of(entry) is not None
         if is_new_pin and not is_taken(armature_object, entry):
             note_place(entry)
+
+
+def note_taken_along(armature_object: Object, effectors: Sequence[Effector], depsgraph: Depsgraph) -> None:
+    """Note where what follows is held in the pose in which targets of what follows come to their bones."""
+    entries = settings_of(armature_object).effectors
+    for row, anchor in anchors_taken_along(armature_object, effectors, depsgraph).items():
+        note_anchors(entries[row], anchor)
 
 
 def end_solve(
@@ -435,6 +494,7 @@ def end_solve(
         bones: armature_from_joint as posed, (n, 4, 4) [m].
     """
     note_held(armature_object, effectors)
+    note_taken_along(armature_object, effectors, depsgraph)
     matrix, _ = world_from_armature(armature_object.evaluated_get(depsgraph))
     coming = [effector for effector in effectors if effector.comes_along]
     for effector in coming:
@@ -451,6 +511,12 @@ def note_carried(armature_object: Object, effectors: Sequence[Effector]) -> None
         replace(note, carried=_carried(armature_object, effectors)).store(armature_object)
 
 
+def note_pose_held(armature_object: Object) -> None:
+    """Note that nobody else has posed the body since it was noted where what follows is held."""
+    note_posed(armature_object)
+    note_carried(armature_object, read_effectors(armature_object, drawing=True))
+
+
 def bring_handle(armature_object: Object, effector: Effector, world_from_bone: FloatArray) -> None:
     """Bring the target of what follows to its bone (4, 4) [m], where nobody else says where it is."""
     entry = settings_of(armature_object).effectors[effector.index]
@@ -464,8 +530,9 @@ def bring_handles(armature_object: Object, rows: Iterable[int], depsgraph: Depsg
     Where keys of bones play, targets are where the last solve has left them, and handles at the bones.
     """
     posed: Any = armature_object.evaluated_get(depsgraph)
-    wanted = set(rows)
-    for effector in (e for e in read_effectors(armature_object, drawing=True) if e.index in wanted):
+    wanted, effectors = set(rows), read_effectors(armature_object, drawing=True)
+    note_taken_along(armature_object, effectors, depsgraph)
+    for effector in (e for e in effectors if e.index in wanted):
         if effector.follows:
             bone = posed.pose.bones[effector.bone].matrix
             bring_handle(armature_object, effector, np.array(posed.matrix_world @ bone))
