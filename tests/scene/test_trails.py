@@ -375,6 +375,13 @@ def targeted(live: bool = True) -> Any:
     return rig
 
 
+def targeted_and_keyed() -> Any:
+    """The same where the user has keyed a bone, in which no drag of targets has anything to key."""
+    rig = targeted()
+    rig.pose.bones["head"].keyframe_insert("rotation_euler", frame=1)
+    return rig
+
+
 def test_the_bone_is_at_the_place_to_which_its_point_was_dragged_and_other_keys_stay() -> None:
     rig = walking()
     bpy.context.scene.frame_set(3)
@@ -413,7 +420,7 @@ def test_with_live_on_the_trail_is_that_of_the_target_which_is_keyed_where_it_is
 
 
 @pytest.mark.parametrize("whole", [False, True])
-@pytest.mark.parametrize("make", [walking, targeted])
+@pytest.mark.parametrize("make", [walking, targeted, targeted_and_keyed])
 def test_a_drag_that_is_cancelled_leaves_every_bit_and_the_frame(make: Any, whole: bool) -> None:
     rig = make()
     scene = bpy.context.scene

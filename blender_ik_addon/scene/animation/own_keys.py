@@ -137,7 +137,7 @@ def note_own_keys(
     ]
     note = _Note.of(obj, action)
     known = _known_sums(note, all_curves(action) if len(note.sums) else ())
-    action.poise.own_keys = _text(np.concatenate([*known, *written]), _bones_of(obj))
+    action.poise.own_keys = _text([*known, *written], _bones_of(obj))
 
 
 def put_back_note(obj: bpy.types.Object, noted: str) -> None:
@@ -149,7 +149,7 @@ def put_back_note(obj: bpy.types.Object, noted: str) -> None:
         theirs = _known_sums(_Note.of(obj, action), others)
         action.poise.own_keys = noted
         note = _Note.of(obj, action)
-        noted = _text(np.concatenate([note.sums, *theirs]), note.bones)
+        noted = _text([note.sums, *theirs], note.bones)
     if action.poise.own_keys != noted:
         action.poise.own_keys = noted
 
@@ -173,7 +173,7 @@ def change_keys(
         curves[channel].update()
         changed.append(_sums(channel, read_keys(curves[channel], *_SUMMED))[own])
     if changed:
-        action.poise.own_keys = _text(np.concatenate([note.sums, *changed]), note.bones)
+        action.poise.own_keys = _text([note.sums, *changed], note.bones)
 
 
 def has_own_keys(action: Any) -> bool:
@@ -272,11 +272,12 @@ def _bones_of(obj: Any) -> list[str]:
     return [] if obj.pose is None else [bpy.utils.escape_identifier(bone.name) for bone in obj.pose.bones]
 
 
-def _text(sums: Sums, bones: Sequence[str]) -> str:
+def _text(parts: Sequence[Sums], bones: Sequence[str]) -> str:
     """Check sums as they are kept, each once, and names of bones; empty without sums."""
-    if not len(sums):
+    if not any(map(len, parts)):
         return ""
-    return b64encode(np.unique(sums).astype("<u4").tobytes()).decode() + " " + json.dumps(bones)
+    sums = np.unique(np.concatenate(parts)).astype("<u4")
+    return b64encode(sums.tobytes()).decode() + " " + json.dumps(bones)
 
 
 def _known_sums(note: _Note, curves: Iterable[bpy.types.FCurve]) -> list[Sums]:
