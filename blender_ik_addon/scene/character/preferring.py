@@ -14,7 +14,7 @@ from ...core.model.rotation import euler_from_matrix_near, matrix_in_mode, neare
 from ..animation.fcurves import bone_path, key_frames, own_curves, rotation_channel, sample_channels
 from ..armature.armature import read_armature
 from ..armature.limits import BoneLimits, joint_entries, limits_of, own_limits, store_limits
-from ..armature.poses import read_pose, write_pose
+from ..armature.poses import note_wanted, read_pose, write_pose
 from ..armature.role_table import read_character
 from ..properties.naming import bone_names
 
@@ -31,7 +31,7 @@ SAME_PREFERENCE: Final = 1e-6
 def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
     """Make the present angles of bones, clamped to their limits, the preferred ones; return which changed.
 
-    Bones that do not turn are left out.
+    Bones that do not turn are left out. What follows is held from the present pose then.
 
     Raises:
         IKError: The armature cannot be posed, or has no such bone.
@@ -48,6 +48,7 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
         if not np.allclose(angles, own.preferred, atol=SAME_PREFERENCE):
             changed.append(name)
         store_limits(armature_object, name, replace(own, preferred=angles))  # rounding is not to be seen
+    note_wanted(armature_object)
     return tuple(changed)
 
 

@@ -93,8 +93,8 @@ MOST_UPDATES: Final = 20
 """How often a body is moved on towards a place at most before it settles."""
 STILL: Final = 2e-3
 """Largest change of an angle [rad] with which a body that settles as let go stays there."""
-MOST_SETTLINGS: Final = 6
-"""How often it settles so at most: each time it moves by some tenths of the last one."""
+MOST_SETTLINGS: Final = 20
+"""How often it settles so at most: mostly two or three times, far out of reach until no pose is better."""
 
 
 class Drag:
