@@ -428,9 +428,10 @@ def test_no_limb_snaps_where_a_target_goes_out_of_reach() -> None:
     assert steps[border] < 1.5 * np.r_[steps[border - 2 : border], steps[border + 1 : border + 3]].max()
     # It slows down from the first frame on in which it cannot follow.
     assert (np.diff(steps[border - 1 : border + 4]) < 0.0).all()
-    # What is missed in any case gives way, and the frame beside, by less than the target moves on in a frame.
+    # What is missed in any case gives way, and the time of the smoothness before it, by less than the target
+    # moves on in a frame.
     missed = solution.errors[:, 1]
-    assert (missed[:border] < 1e-4).all()
+    assert (missed[: border - round(0.2 * 24)] < 1e-4).all()
     assert (missed < least + np.diff(least)[-1]).all()
     moved = missed > least + 1e-4
     more = missed - least
@@ -515,12 +516,23 @@ def test_what_is_missed_below_gives_way_where_a_level_comes_back_into_reach() ->
     assert largest_step(np.linspace(4.6, 3.0, 31)[5:21], middle) < 0.16
 
 
+def test_a_target_that_is_hardly_out_of_reach_for_a_moment_is_hardly_missed() -> None:
+    """The last of four levels was given up by 11 mm around a frame that misses it by 2 mm."""
+    skeleton, beyond = chain(JOINTS), 2e-3
+    height = np.sqrt((JOINTS + beyond) ** 2 - 0.3**2) - 0.5 * np.square(np.linspace(-1.0, 1.0, 25))
+    places = np.array([0.3, 0.0, 0.0]) + height[:, None] * np.array([0.0, 1.0, 0.0])
+    above = [ReachPoint(joint="joint.0", target=np.zeros(3), priority=level) for level in range(3)]
+    problem = Problem(skeleton, (*above, follow(places, priority=3)))
+    solution = solve_sequence(problem, Pose.rest(skeleton, (len(height),)), cyclic=False)
+    assert beyond - 1e-6 < solution.errors[:, 3].max() < 3.0 * beyond
+
+
 def test_a_level_that_has_others_below_it_gives_way_by_little() -> None:
     elsewhere = ReachPoint(joint="joint.1", point=tip(), target=np.array([0.0, 1.5, 0.5]), priority=2)
     solution, least = stretching(elsewhere, frames=slice(8, 21))
     assert_allclose(solution.errors[:, 1], least, atol=np.diff(least)[-1])
     met = least == 0.0
-    assert solution.errors[met, 1].max() < 1e-4
+    assert solution.errors[met, 1][: -round(0.2 * 24)].max() < 1e-4
 
 
 def test_a_body_does_not_snap_sooner_because_there_are_levels_below() -> None:

@@ -175,10 +175,10 @@ class Energy:
         self.above: BoolArray = higher & (system.part_of_penalty[:, None] == system.part_of_penalty)
         """Which penalties (K, 1) are of levels above those of others (1, K), of the same part of the body."""
         softness = system.penalty_softness
-        self.softness: FloatArray = np.where(softness < ROUNDING_OFF, 0.0, softness)
-        """s of each penalty [1]; 0 for exact tasks, (K,)."""
-        self.exact: BoolArray = self.softness == 0.0
-        """Which penalties are those of exact tasks, (K,)."""
+        self.softness: FloatArray = np.tile(
+            np.where(softness < ROUNDING_OFF, 0.0, softness), (len(values), 1)
+        )
+        """s of each penalty in each frame [1]; 0 for exact tasks, (N, K)."""
         self.members: BoolArray = self.penalty_of_row[:, None] == np.arange(self.penalties)
         """Which rows are those of each penalty, (m, K)."""
         self._same_penalty = self.penalty_of_row[:, None] == self.penalty_of_row
@@ -196,7 +196,7 @@ class Energy:
         """Stiffness of each channel in the posture term, (nv,) [1]."""
         self.lower, self.upper = system.bounds
         """Limits of the free channels, (nv,) or (N, nv) [m, rad]."""
-        self.allowed: FloatArray | float = 0.0
+        self.allowed: FloatArray = np.zeros((len(values), len(self.penalty_of_row)))
         """Scaled residual at which a task counts as met, (N, m)."""
         self.penalty_weights: FloatArray = np.tile(self._weights_of(PenaltyWeights()), (len(values), 1))
         """σ of each penalty in each frame, (N, K)."""
@@ -207,8 +207,14 @@ class Energy:
 
     def select(self, frames: IntArray) -> Energy:
         """A copy for some of the frames."""
-        preferred, weights = self.preferred[frames], self.penalty_weights[frames]
-        some = alike(self, system=self.system.select(frames), preferred=preferred, penalty_weights=weights)
+        some = alike(
+            self,
+            system=self.system.select(frames),
+            preferred=self.preferred[frames],
+            penalty_weights=self.penalty_weights[frames],
+            softness=self.softness[frames],
+            allowed=self.allowed[frames],
+        )
         if self.lower.ndim > 1:
             some.lower, some.upper = self.lower[frames], self.upper[frames]
         if self.row_scale.ndim > 1:
@@ -232,6 +238,10 @@ class Energy:
         """A copy in which tasks count as met at given scaled residuals (N, m)."""
         return alike(self, allowed=residual)
 
+    def softened_by(self, softness: FloatArray) -> Energy:
+        """A copy in which exact tasks have the softness of their penalties, (N, K)."""
+        return alike(self, softness=np.where(self.exact, softness, self.softness))
+
     def preferring(self, values: FloatArray) -> Energy:
         """A copy with other preferred poses, (N, nv) [m, rad]."""
         return alike(self, preferred=values * self.weight)
@@ -254,6 +264,11 @@ class Energy:
     def with_penalty_weights(self, penalty_weights: FloatArray) -> Energy:
         """A copy with given penalty weights, (N, K)."""
         return alike(self, penalty_weights=penalty_weights)
+
+    @property
+    def exact(self) -> BoolArray:
+        """Which penalties are those of exact tasks, (N, K)."""
+        return self.softness == 0.0
 
     def at(self, values: FloatArray) -> State:
         """Evaluate at values (N, nv), brought inside the limits and onto those that are a hair away."""

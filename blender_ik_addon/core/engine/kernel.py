@@ -292,9 +292,9 @@ class Descent(Iterator[None]):
         """Largest absolute value of numbers (n, k) in each group, (g,)."""
         return np.abs(self.by_group(per_frame)).max(axis=(1, 2), initial=0.0)
 
-    def merit(self, state: State, penalty_weights: FloatArray) -> FloatArray:
-        """Merit of each frame, with the terms over time, (g, n/g)."""
-        own = self.energy.penalty_terms(state.squares, penalty_weights).sum(axis=1) + state.posture
+    def merit(self, energy: Energy, state: State, penalty_weights: FloatArray) -> FloatArray:
+        """Merit of frames with an energy, with the terms over time, (g, n/g)."""
+        own = energy.penalty_terms(state.squares, penalty_weights).sum(axis=1) + state.posture
         return self.with_time(own, state.deviation)
 
     def with_time(self, own: FloatArray, deviation: FloatArray) -> FloatArray:
@@ -368,7 +368,7 @@ class _Step:
         self._gradient, self._hessian = gradient, hessian
         if self._tied is None:
             self._straighten()
-        self._merit = descent.merit(here, model.penalty_weights)
+        self._merit = descent.merit(energy, here, model.penalty_weights)
 
     def _straighten(self) -> None:
         """Take what bends down in the Hessian of a frame by its absolute value."""
@@ -412,7 +412,7 @@ class _Step:
         wanted = (self._merit - promised).sum(1)
         penalty_weights = self._model.penalty_weights
         there = energy.at(here.values + straight / energy.weight)
-        merit = descent.merit(there, penalty_weights)
+        merit = descent.merit(energy, there, penalty_weights)
         left, unworthy = (merit - promised).sum(1), BENT * np.abs(wanted)
         groups = np.flatnonzero(left > unworthy)
         while len(groups):
@@ -422,7 +422,7 @@ class _Step:
             back = linear.solve(-self._bent(there, rows), held[rows], rows)
             corrected = np.minimum(np.maximum(straight[rows] + back, low[rows]), high[rows])
             other = some.at(here.values[rows] + corrected / energy.weight)
-            other_merit = descent.merit(other, penalty_weights[rows])
+            other_merit = descent.merit(some, other, penalty_weights[rows])
             before, now = left[groups], (other_merit - promised[groups]).sum(1)
             better = (now < before) & (descent.largest(back) <= size[groups])
             corrects, state = _some(some, other, better.repeat(frames))

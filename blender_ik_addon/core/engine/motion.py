@@ -4,32 +4,34 @@
 The energy of a motion is the energies of its frames and the terms over time of `coupling` [WitkinKass1988].
 The terms follow from the times of the frames, so every 8th frame is a problem of the same kind, at an eighth
 of the cost. Its difference from the preferred pose is interpolated to every 4th frame and solved again, and
-so on to all frames, where a few iterations are left. Which frames can meet their targets is taken from
-the coarser frames on either side, until all frames are solved alone.
+so on to all frames, where a few iterations are left.
 
 **Where it begins**: each of the frames far apart is solved alone. Of these poses, and of those to which they
 lead in the frames before and after, the way of least energy is taken, by dynamic programming. A motion that
 jumps, or misses much more than its frames alone, was lost between frames far apart. Another one begins with
-the same search among all frames, with restarts.
+the same search among all frames, with restarts; if that does not help, one more that looks for calmer ways.
 
 **Choices** between alternatives are made before, by motions that take the same ones in all frames, in frames
 far apart too. Between these the way of least energy is taken, by dynamic programming as well.
 
-**Penalty weights.** With those of a single pose a motion would jump for the last hundredth of a
-millimetre, where a limb gets straight or turns about. So levels are weaker here, and nearer to each other
-while targets move: where these rest nothing can jump, and a level gives way to those below by no more than in
-a single pose. Between the two they change over 2 τ. With many levels the first is as firm as with three.
+**What frames can meet** is seen by solving each alone, from where the motion in frames far apart has it. It
+is met, by penalty weights that are far above what the motion of targets asks for.
 
-Terms over time also resist the motion of the targets themselves, by a force that is known: T x for targets
-that move along x. A level that its frame can meet alone is strengthened by a multiple of that force, and is
-met however fast its targets move. It is also as strong as it has to be against the preferred pose and the
-levels below, which pull hard on targets with short levers. One that the frame cannot meet is not, and does
-not jump; the frame counts less against the terms over time then. From frames beside it to those that are more
-than τ away this changes by degrees, from the force alone to its multiple: the body leans into what is out of
-reach over more frames. What the frame meets of such a level weighs as much more in its norm as holds it as
-firmly as a level that is met: else one hand that is out of reach would take the other with it.
-Where targets jump the force has no bound. There the terms over time are weakened until it is no more than the
-penalty weight of a single pose: frames beside a jump would otherwise miss their targets to be nearer to it.
+**What they cannot meet** would pull with all its strength wherever it is, and a limb would snap straight, or
+bend at once, where its target goes out of reach and comes back. So such targets are brought to where the
+frames have them alone, as a mean over τ on either side, and are soft: springs that pull with the penalty
+weight of a motion where they are `GIVE` away. The motion is a mean as well then, of what its frames do alone.
+Where less is missed than that, springs are stiffer: who hardly misses a target hardly gives way. Levels below
+give way with those above, so that none takes from these what they give. What is met of a level around is held
+firmly: else one hand that is out of reach would take the other with it.
+
+**Penalty weights of a motion** are weaker than those of a single pose, and nearer to each other, while
+targets move: where these rest nothing can jump, and a level gives way to those below by no more than in a
+single pose. Between the two they change over 2 τ. With many levels the first is as firm as with three.
+
+Terms over time also resist the motion of the targets themselves. Where targets jump that force has no bound.
+There the terms over time are weakened until it is no more than the last penalty weight of a motion: frames
+beside a jump would otherwise miss their targets to be nearer to it.
 """
 
 from __future__ import annotations
@@ -45,20 +47,22 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from ..problem.system import tolerances
 from .coupling import Coupling
-from .energy import LAST_WEIGHT, MET, Energy, PenaltyWeights, State
-from .kernel import ROUGH, Descent, Minimum, Plan, steps
+from .energy import ENOUGH, MET, Energy, PenaltyWeights, State
+from .kernel import ROUGH, Descent, Plan, steps
 from .restarts import LOWER, searching
 
 FARTHEST: Final = 8
 """Every how many frames are solved first; then half as far apart, and so on to all frames."""
 SPACINGS: Final = tuple(FARTHEST >> halvings for halvings in range(FARTHEST.bit_length()))
 """Every how many frames are solved, one after the other; all at the end."""
-LEVER: Final = 300.0
-"""Weight of a level that can be met by the force that its targets' own motion asks for [1]: joints move
-targets by short levers, by the square of 0.06 of the reach."""
-OUT_OF_REACH: Final = 0.25
-"""Weight of a frame that cannot meet its targets [1]: bodies are drawn towards them over twice the time, and
-do not fold at once where they go out of reach."""
+FIRMER: Final = 100.0
+"""Penalty weight of what a frame can meet alone, by that of what it cannot [1]."""
+GIVE: Final = 0.03
+"""How far from where a frame alone has its body [1], in units of the reach, a level that it cannot meet pulls
+with its penalty weight."""
+SHARES: Final = (1.0, 0.25)
+"""Weights of frames beside the terms over time [1] with which other motions are searched for, one after the
+other: the last ones are drawn less to what they cannot reach, and turn less."""
 WINDOW: Final = 96
 """Least number of frames that a window of a long motion adds."""
 OVERLAP: Final = 10.0
@@ -67,7 +71,7 @@ WORTH: Final = 1e-2
 """Decrease of the energy [1] that is not worth an iteration in frames far apart, or to see what a frame
 misses alone: of that it is a millionth of the reach at most."""
 MOTION: Final = PenaltyWeights(50.0, 5.0)
-"""Penalty weights of the levels while targets move; where all can be met any lead to the same poses."""
+"""Penalty weights of the levels while targets move, of what frames cannot meet."""
 FIRM: Final = (1250.0, 10.0)
 """Most and least penalty weight of a level whose targets move, where there are many [1]: firmer levels that
 cannot be met turn bodies over at once, weaker ones do not hold against what is preferred."""
@@ -148,6 +152,10 @@ class Motion:
         """(F, nv) [m, rad]."""
         self.alone: FloatArray = values.copy()
         """Each frame minimised alone, starting from the motion, (F, nv)."""
+        self._missed: FloatArray = np.zeros((len(times), len(energy.penalty_of_row)))
+        """Scaled residual of what each frame misses alone, else 0, (F, m)."""
+        self._stretches: IntArray = np.zeros(len(times), dtype=np.int64)
+        """Between which jumps of targets each frame is, (F,)."""
         self.finished = 0
         """Number of first frames that are solved."""
         self.converged: BoolArray = np.zeros(len(times), dtype=np.bool_)
@@ -189,6 +197,9 @@ class Motion:
     def _weak(self) -> Energy:
         """The energy with the penalty weights of a motion, from the bodies where it starts."""
         energy, values = self._energy, self._start
+        there = energy.select(np.minimum(np.arange(len(values)) + 1, len(values) - 1)).at(values)
+        steps = np.sqrt(energy.squares(there.residual - energy.at(values).residual))[:-1]
+        self._stretches[1:] = np.cumsum((steps > LOST[1]).any(axis=1))
         span = Coupling.of(self._times, self._options.smoothness).span
         forth = (_residual(energy, values, 1) - energy.at(values).residual)[:-1]
         way = np.linalg.norm(np.hstack([forth, np.diff(energy.preferred, axis=0)]), axis=1)
@@ -196,7 +207,7 @@ class Motion:
         still = np.pad(np.minimum(still[1:], still[:-1]), span, mode="edge")
         part = np.convolve(still, np.full(2 * span + 1, 1.0 / (2 * span + 1)), "valid")
         soft, strict = energy.weakened(_moving(energy)).penalty_weights, energy.penalty_weights
-        # Soft tasks keep their weight: they are meant to give way.
+        # Soft tasks keep theirs: they are meant to give way.
         return energy.with_penalty_weights(soft * (strict / soft) ** (part[:, None] * energy.exact))
 
     def _choose(self, end: float) -> Plan[FloatArray]:
@@ -240,21 +251,18 @@ class Motion:
         share, done = (end - begin) / sum(1.0 / spacing for spacing in (*spacings[:1], *spacings)), begin
         weight, times = weak.weight, self._times
         known, deviation = times, weak.at(self._start).deviation
-        met = np.zeros((frames, weak.penalties), dtype=np.bool_)  # not known yet
         for spacing in spacings:
             index = _every(frames, spacing)
             some, wanted = weak.select(index), times[index]
             values = (_interpolated(known, deviation, wanted) + some.preferred) / weight
-            after, before = np.searchsorted(known, wanted), np.searchsorted(known, wanted, side="right") - 1
-            coupling = Coupling.of(wanted, self._options.smoothness)
-            weights = _weights(some, met[before] & met[after], coupling)
             if spacing == spacings[0]:
                 self._done, self._until = done, done + share / spacing
-                values = yield from self._through_minima(some, values, coupling.weighted(weights), restarts=0)
+                coupling = Coupling.of(wanted, self._options.smoothness)
+                values = yield from self._through_minima(some, values, coupling, restarts=0)
                 done += share / spacing
             for window in windows(wanted, self._options.smoothness):
                 part, first = window.frames, window.frames.start + window.fixed
-                coupling = Coupling.of(wanted[part], self._options.smoothness).weighted(weights[part])
+                coupling = Coupling.of(wanted[part], self._options.smoothness)
                 parts = np.array([first, window.kept]) / len(index)
                 self._done, self._until = (done + share / spacing * parts).tolist()
                 found = yield Descent(
@@ -268,8 +276,6 @@ class Motion:
                 values[part] = found.values
             done += share / spacing
             known, deviation = wanted, values * weight - some.preferred
-            met = _met(some, self._met_rows(some, some.at(values)))
-            met &= _under_met(some, met)
         return (_interpolated(known, deviation, times) + weak.preferred) / weight
 
     def _solve(self, window: Window, weak: Energy) -> Plan[None]:
@@ -279,64 +285,31 @@ class Motion:
         coupling = Coupling.of(self._times[part], self._options.smoothness)
         values = self.values[part]
         rows, alone = yield from self._alone(energy, values)
-        found, judged = yield from self._strengthened(energy, weak, values, coupling, rows, alone)
-        if self._far and (yield from self._is_lost(energy, found.values, window.fixed)):
+        missed = self._missed_alone(energy, rows, alone, window)
+        soft = self._giving_way(energy, weak, missed, window)
+        loose = _loosened(energy, values, rows, coupling)
+        found = yield Descent(soft, values, self._options, coupling=loose)
+        for share in SHARES if self._far else ():
+            if not (yield from self._is_lost(energy, found.values, window.fixed)):
+                break
             # Frames far apart do not see how fast a body turns, nor on which side of a limit it ends.
-            restarts = self._options.restarts
-            start = yield from self._through_minima(judged, found.values, coupling, restarts=restarts)
-            also, by_itself = yield from self._alone(energy, start)
-            # What a frame can meet it can meet from anywhere.
-            other, _ = yield from self._strengthened(energy, weak, start, coupling, rows | also, by_itself)
-            least, total = (self._total(judged, one.values, coupling) for one in (found, other))
+            restarts, calmer = self._options.restarts, coupling.weighted(share)
+            start = yield from self._through_minima(weak, found.values, calmer, restarts=restarts)
+            rows, by_itself = yield from self._alone(energy, start)
+            also = self._missed_alone(energy, rows, by_itself, window)
+            soft = self._giving_way(energy, weak, also, window)
+            loose = _loosened(energy, start, rows, coupling)
+            other = yield Descent(soft, start, self._options, coupling=loose)
+            least, total = (self._total(weak, one.values, calmer) for one in (found, other))
             if total < (1.0 - LOWER) * least:
-                found, alone = other, by_itself
+                found, alone, missed = other, by_itself, also
+        self._missed[part] = missed
         self.values[part] = energy.at(found.values).values
         new = slice(part.start + window.fixed, part.stop)
         self.alone[new] = alone[window.fixed :]
         self.iterations[new] = found.iterations
         # A motion that no step lowers any more has converged too.
         self.converged[new] = found.converged | (found.iterations < self._options.max_iterations)
-
-    def _strengthened(
-        self,
-        energy: Energy,
-        weak: Energy,
-        values: FloatArray,
-        coupling: Coupling,
-        rows: BoolArray,
-        alone: FloatArray,
-    ) -> Plan[tuple[Minimum, Energy]]:
-        """The minimum with what can be met strengthened by what the motion of its targets asks for.
-
-        Args:
-            energy: With the penalty weights of poses.
-            weak: With those of a motion.
-            values: Where to start, (F, nv).
-            coupling: Terms over time.
-            rows: What each frame can meet, with all levels above, (F, m).
-            alone: Poses in which it does, (F, nv).
-
-        Returns the energy with these weights too.
-        """
-        met = _met(energy, rows)
-        # Soft tasks keep their weight: they are meant to give way.
-        firm, rows = met & energy.exact, rows & energy.exact[energy.penalty_of_row]
-        coupling, asked = _asked(energy, values, rows, coupling.weighted(_weights(energy, met, coupling)))
-        # With a multiple of the force beside a frame that cannot meet its targets a limb would snap straight
-        # there, or bend all at once.
-        last, part = _moving(energy).last, LEVER ** _apart(met, coupling.span)
-        weights = weak.penalty_weights * np.where(firm, 1.0 + part / last * asked[:, None], 1.0)
-        full = energy.with_penalty_weights(np.where(firm, energy.penalty_weights, weights))
-        weights = np.maximum(weights, np.where(firm, part / LEVER * _enough(full, alone, firm), 0.0))
-        stronger = weak.with_penalty_weights(weights)
-        if not firm[:, energy.exact].all():
-            norms = np.maximum(np.sqrt(energy.at(alone).squares) / MET, 1.0)
-            apart, of_rows = _apart(rows, coupling.span), energy.penalty_of_row
-            wanted = weak.penalty_weights[:, of_rows] * (1.0 + LEVER**apart / last * asked[:, None])
-            squares = np.maximum(wanted * (norms / weights)[:, of_rows], 1.0)
-            stronger = stronger.emphasising(np.where(rows, np.sqrt(squares), 1.0))
-        found = yield Descent(stronger, values, self._options, coupling=coupling)
-        return found, stronger
 
     def _is_lost(self, energy: Energy, values: FloatArray, fixed: int) -> Plan[bool]:
         """Whether joints of a motion (F, nv) jump, or it misses by much more than its frames alone.
@@ -370,10 +343,7 @@ class Motion:
         return float(tied.energies(energy.energies(state), state.deviation, energy.stiffness).sum())
 
     def _alone(self, energy: Energy, values: FloatArray) -> Plan[tuple[BoolArray, FloatArray]]:
-        """Which rows each frame (F, nv) meets alone with all levels above, (F, m), and its pose then.
-
-        Soft tasks do not keep the levels below from being met.
-        """
+        """Which rows each frame (F, nv) meets alone, (F, m), and its pose then."""
         state = energy.at(values)
         rows, alone = self._met_rows(energy, state), state.values.copy()
         frames = np.flatnonzero(~rows.all(axis=1))
@@ -388,11 +358,53 @@ class Motion:
             some = near.select(some_frames)
             start = alone[frames[some_frames]] + moved[some_frames]
             found = yield Descent(some, start, self._options, decrease_tolerance=WORTH)
-            rows[frames[some_frames]] |= self._met_rows(some, found.state)
+            rows[frames[some_frames]] = self._met_rows(some, found.state)
             moved[some_frames] = found.values - alone[frames[some_frames]]
             done = np.union1d(done, some_frames)
         alone[frames] += moved
-        return rows & _under_met(energy, _met(energy, rows))[:, energy.penalty_of_row], alone
+        return rows, alone
+
+    def _missed_alone(self, energy: Energy, rows: BoolArray, alone: FloatArray, window: Window) -> FloatArray:
+        """Residual of rows that frames of a window do not meet in poses (F, nv), else 0, (F, m)."""
+        missed = np.where(rows, 0.0, energy.at(alone).residual)
+        begin = window.frames.start
+        return np.vstack([self._missed[begin : begin + window.fixed], missed[window.fixed :]])
+
+    def _giving_way(self, energy: Energy, weak: Energy, missed: FloatArray, window: Window) -> Energy:
+        """The energy of poses, with the targets that frames miss alone brought nearer, and soft.
+
+        Args:
+            energy: With the penalty weights of poses.
+            weak: With those of a motion.
+            missed: Residual of what the frames miss alone, else 0, (F, m).
+            window: Whose frames they are.
+        """
+        part, span = window.frames, Coupling.of(self._times, self._options.smoothness).span
+        begin = max(part.start - span, 0)
+        around = np.vstack([self._missed[begin : part.start], missed])
+        stretches = self._stretches[begin : part.stop]
+
+        def mean(values: FloatArray | BoolArray) -> FloatArray:
+            return _mean(values, stretches, span)[part.start - begin :]
+
+        of_rows, exact = energy.penalty_of_row, energy.exact
+        sizes = mean(np.sqrt(energy.squares(around)) * exact[:1])
+        # A level gives way with those above it.
+        above = energy.above | np.eye(energy.penalties, dtype=np.bool_)
+        softness = np.minimum((sizes[:, :, None] * above).max(axis=1, initial=0.0), GIVE)
+        softness /= weak.penalty_weights
+        # Soft tasks keep their weight: they are meant to give way.
+        firm = np.minimum(FIRMER * weak.penalty_weights, energy.penalty_weights)
+        weights = np.where(exact, firm, weak.penalty_weights)
+        soft = energy.softened_by(softness).with_penalty_weights(weights)
+        if not around.any():
+            return soft
+        nearer = 1.0 - GIVE / np.maximum(sizes, GIVE)
+        soft = soft.allowing(np.where(missed == 0.0, 0.0, nearer[:, of_rows] * mean(around)))
+        # What is met of a level around is held more firmly.
+        met = (mean(around != 0.0) == 0.0) & exact[:, of_rows]
+        more = np.sqrt(np.maximum(ENOUGH * weights * softness, 1.0))
+        return soft.emphasising(np.where(met, more[:, of_rows], 1.0))
 
     def _met_rows(self, energy: Energy, state: State) -> BoolArray:
         """Which rows are those of tasks that are met in the frames of a state, (N, m)."""
@@ -513,16 +525,6 @@ def _from(energy: Energy, values: FloatArray, window: Window) -> Energy:
     return some.within(*(np.where(stays, values[part], bound) for bound in (-np.inf, np.inf)))
 
 
-def _met(energy: Energy, rows: BoolArray) -> BoolArray:
-    """Which penalties are met, of rows that are, (N, K) and (N, m)."""
-    return ~(~rows @ energy.members)
-
-
-def _under_met(energy: Energy, met: BoolArray) -> BoolArray:
-    """Which penalties have none but met ones above them, soft ones apart, (N, K) each."""
-    return ~((~met & energy.exact) @ energy.above)
-
-
 def _moving(energy: Energy) -> PenaltyWeights:
     """Penalty weights of levels whose targets move."""
     further = len(energy.system.priorities) - 1
@@ -531,35 +533,18 @@ def _moving(energy: Energy) -> PenaltyWeights:
     return PenaltyWeights(min(MOTION.last, most / ratio**further), ratio)
 
 
-def _apart(met: BoolArray, span: int) -> FloatArray:
-    """How far frames are from those that do not meet a penalty, for the penalties that are met, (F, K) each.
-
-    From 0 there and in the frames beside them to 1 where they are so many frames further away [1].
-    """
-    frames = np.arange(len(met))
-    distances = [
-        np.abs(frames[:, None] - np.flatnonzero(~one)).min(axis=1, initial=span + 1) for one in met.T
-    ]
-    beyond = np.array(distances, dtype=np.float64).reshape(met.T.shape).T - 1.0
-    return np.maximum(beyond, 0.0) / span
+def _mean(values: FloatArray | BoolArray, stretches: IntArray, span: int) -> FloatArray:
+    """Mean of values (F, k) over so many frames on either side, of the same stretch (F,)."""
+    width, means = 2 * span + 1, list[FloatArray]()
+    for some in np.split(values, np.flatnonzero(np.diff(stretches)) + 1):
+        padded = np.pad(some, ((span + 1, span), (0, 0)), mode="edge")
+        sums = np.cumsum(padded, axis=0, dtype=np.float64)
+        means.append((sums[width:] - sums[:-width]) / width)
+    return np.vstack(means)
 
 
-def _weights(energy: Energy, met: BoolArray, coupling: Coupling) -> FloatArray:
-    """Weight of each frame beside the terms over time, (F,) [1], for the penalties that are met, (F, K)."""
-    apart = np.where(energy.exact, _apart(met, coupling.span), 1.0).min(axis=1, initial=1.0)
-    return OUT_OF_REACH ** (1.0 - apart)
-
-
-def _enough(energy: Energy, values: FloatArray, met: BoolArray) -> FloatArray:
-    """Penalty weights that are enough for those that are met to stay so, (F, K) each, in bodies (F, nv)."""
-    energy = energy.allowing(np.where(met[:, energy.penalty_of_row], energy.at(values).residual, 0.0))
-    return energy.model(energy.at(values)).penalty_weights
-
-
-def _asked(
-    energy: Energy, values: FloatArray, rows: BoolArray, coupling: Coupling
-) -> tuple[Coupling, FloatArray]:
-    """Terms over time under which targets may jump, if met (F, m), and T x from bodies (F, nv), (F,)."""
+def _loosened(energy: Energy, values: FloatArray, rows: BoolArray, coupling: Coupling) -> Coupling:
+    """Terms over time under which targets may jump, if met (F, m), from bodies (F, nv)."""
     both = rows[1:] & rows[:-1]
     here = energy.at(values).residual
     forth = np.where(both, (_residual(energy, values, 1) - here)[:-1], 0.0)
@@ -568,17 +553,7 @@ def _asked(
         # From a frame without a target, the way is that of its body to the target of the other.
         given = energy.system.given[:, energy.system.task_of_row]
         forth, back = np.where(given[1:], forth, -back), np.where(given[:-1], back, -forth)
-    coupling = coupling.loosened(forth, back, LAST_WEIGHT / LEVER)
-    force = np.zeros_like(here)
-    step, change = coupling.speeds[:, None], coupling.accelerations[:, None]
-    rates = coupling.rates[:, None]
-    force[:-1] -= step * forth
-    force[1:] -= step * back
-    bent = change * (rates[1:] * forth[1:] + rates[:-1] * back[:-1])
-    force[:-2] += rates[:-1] * bent
-    force[1:-1] -= (rates[:-1] + rates[1:]) * bent
-    force[2:] += rates[1:] * bent
-    return coupling, np.asarray(np.linalg.norm(force, axis=1) / coupling.shares, dtype=np.float64)
+    return coupling.loosened(forth, back, MOTION.last)
 
 
 def _residual(energy: Energy, values: FloatArray, later: int) -> FloatArray:
