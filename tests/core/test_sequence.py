@@ -832,11 +832,12 @@ def test_where_a_branch_ends_at_a_limit_the_motion_goes_over_to_another() -> Non
     assert change == int((angles > 0.0).argmax())
     elbow = alone.pose.channels[:, 1, 5]
     assert_array_equal(np.sign(elbow), np.where(np.arange(frames) < change, -1.0, 1.0))
-    # With smoothness it takes some frames, or the arm stays on its branch: it misses a few of them.
+    # With smoothness it takes some frames, or the arm stays on its branch: it misses a few of them, and gives
+    # way in the time of the smoothness beside these.
     smooth = solve_sequence(problem, poses, restarts=2)
     assert largest_turn(smooth) < 0.6 * largest_turn(alone)
     missed = np.flatnonzero(smooth.errors[:, 0] > 1e-4)
-    assert 1 <= len(missed) <= 4
+    assert 1 <= len(missed) <= 4 + round(0.2 * 24)
     assert all(np.abs(missed - frame).min() <= 3 for frame in smooth.branches)
     told = ("gives way to smoothness", "at its limits: joint.0")
     assert all(any(why in smooth.messages[frame] for why in told) for frame in missed)

@@ -196,7 +196,7 @@ class Energy:
         """Stiffness of each channel in the posture term, (nv,) [1]."""
         self.lower, self.upper = system.bounds
         """Limits of the free channels, (nv,) or (N, nv) [m, rad]."""
-        self.allowed: FloatArray = np.zeros((len(values), len(self.penalty_of_row)))
+        self.allowed: FloatArray | float = 0.0
         """Scaled residual at which a task counts as met, (N, m)."""
         self.penalty_weights: FloatArray = np.tile(self._weights_of(PenaltyWeights()), (len(values), 1))
         """σ of each penalty in each frame, (N, K)."""
@@ -213,7 +213,6 @@ class Energy:
             preferred=self.preferred[frames],
             penalty_weights=self.penalty_weights[frames],
             softness=self.softness[frames],
-            allowed=self.allowed[frames],
         )
         if self.lower.ndim > 1:
             some.lower, some.upper = self.lower[frames], self.upper[frames]

@@ -9,21 +9,20 @@ so on to all frames, where a few iterations are left.
 **Where it begins**: each of the frames far apart is solved alone. Of these poses, and of those to which they
 lead in the frames before and after, the way of least energy is taken, by dynamic programming. A motion that
 jumps, or misses much more than its frames alone, was lost between frames far apart. Another one begins with
-the same search among all frames, with restarts; if that does not help, one more that looks for calmer ways.
+the same search among all frames, with restarts; if that does not help, one more looks for calmer ways.
 
 **Choices** between alternatives are made before, by motions that take the same ones in all frames, in frames
 far apart too. Between these the way of least energy is taken, by dynamic programming as well.
 
 **What frames can meet** is seen by solving each alone, from where the motion in frames far apart has it. It
-is met, by penalty weights that are far above what the motion of targets asks for.
+is met, by penalty weights of a level above, far more than what the motion of targets asks for.
 
 **What they cannot meet** would pull with all its strength wherever it is, and a limb would snap straight, or
-bend at once, where its target goes out of reach and comes back. So such targets are brought to where the
-frames have them alone, as a mean over τ on either side, and are soft: springs that pull with the penalty
-weight of a motion where they are `GIVE` away. The motion is a mean as well then, of what its frames do alone.
-Where less is missed than that, springs are stiffer: who hardly misses a target hardly gives way. Levels below
-give way with those above, so that none takes from these what they give. What is met of a level around is held
-firmly: else one hand that is out of reach would take the other with it.
+bend at once, where its target goes out of reach and comes back. So such targets are springs, as soft as what
+the frames miss alone is large, as a mean over τ on either side: they pull with a part of a motion's penalty
+weight where the frames have them. Who hardly misses a target hardly gives way. Levels below give way with
+those above, so that none takes from these what they give. What is met of a level around is held firmly: else
+one hand that is out of reach would take the other with it.
 
 **Penalty weights of a motion** are weaker than those of a single pose, and nearer to each other, while
 targets move: where these rest nothing can jump, and a level gives way to those below by no more than in a
@@ -47,22 +46,17 @@ from ..arrays import BoolArray, FloatArray, IntArray
 from ..problem.options import SolverOptions
 from ..problem.system import tolerances
 from .coupling import Coupling
-from .energy import ENOUGH, MET, Energy, PenaltyWeights, State
+from .energy import ENOUGH, MET, WEIGHT_RATIO, Energy, PenaltyWeights, State
 from .kernel import ROUGH, Descent, Plan, steps
-from .restarts import LOWER, searching
+from .restarts import searching
 
 FARTHEST: Final = 8
 """Every how many frames are solved first; then half as far apart, and so on to all frames."""
 SPACINGS: Final = tuple(FARTHEST >> halvings for halvings in range(FARTHEST.bit_length()))
 """Every how many frames are solved, one after the other; all at the end."""
-FIRMER: Final = 100.0
-"""Penalty weight of what a frame can meet alone, by that of what it cannot [1]."""
-GIVE: Final = 0.03
-"""How far from where a frame alone has its body [1], in units of the reach, a level that it cannot meet pulls
-with its penalty weight."""
-SHARES: Final = (1.0, 0.25)
-"""Weights of frames beside the terms over time [1] with which other motions are searched for, one after the
-other: the last ones are drawn less to what they cannot reach, and turn less."""
+PULL: Final = 0.25
+"""With which part of its penalty weight a level pulls [1], while targets move, that is missed as by frames
+alone; and frames in the second search for another motion, which so turns less."""
 WINDOW: Final = 96
 """Least number of frames that a window of a long motion adds."""
 OVERLAP: Final = 10.0
@@ -78,8 +72,11 @@ cannot be met turn bodies over at once, weaker ones do not hold against what is 
 RESTING: Final = 0.01
 """How far targets or the preferred pose go in τ [1] that are half at rest."""
 LOST: Final = (0.05, 0.5)
-"""By how much more a motion misses a level than a pose alone [1], or a joint turns from frame to frame [rad],
-for another motion to be searched for, in which nearer poses of a frame count as one [rad, reach]."""
+"""By how much more a motion misses a level than a pose alone [1], and than so large a part of that more, or a
+joint turns from frame to frame [rad], for another motion to be searched for; nearer poses of a frame count as
+one [rad, reach]."""
+ALIKE: Final = 0.01
+"""By which part of its energy [1] a pose to which another frame leads is worth less than the frame's own."""
 POSES: Final = 8
 """Most poses of a frame between which a motion chooses where it begins, and most combinations of alternatives
 that it chooses from at once [1]."""
@@ -154,8 +151,6 @@ class Motion:
         """Each frame minimised alone, starting from the motion, (F, nv)."""
         self._missed: FloatArray = np.zeros((len(times), len(energy.penalty_of_row)))
         """Scaled residual of what each frame misses alone, else 0, (F, m)."""
-        self._stretches: IntArray = np.zeros(len(times), dtype=np.int64)
-        """Between which jumps of targets each frame is, (F,)."""
         self.finished = 0
         """Number of first frames that are solved."""
         self.converged: BoolArray = np.zeros(len(times), dtype=np.bool_)
@@ -197,9 +192,6 @@ class Motion:
     def _weak(self) -> Energy:
         """The energy with the penalty weights of a motion, from the bodies where it starts."""
         energy, values = self._energy, self._start
-        there = energy.select(np.minimum(np.arange(len(values)) + 1, len(values) - 1)).at(values)
-        steps = np.sqrt(energy.squares(there.residual - energy.at(values).residual))[:-1]
-        self._stretches[1:] = np.cumsum((steps > LOST[1]).any(axis=1))
         span = Coupling.of(self._times, self._options.smoothness).span
         forth = (_residual(energy, values, 1) - energy.at(values).residual)[:-1]
         way = np.linalg.norm(np.hstack([forth, np.diff(energy.preferred, axis=0)]), axis=1)
@@ -289,7 +281,7 @@ class Motion:
         soft = self._giving_way(energy, weak, missed, window)
         loose = _loosened(energy, values, rows, coupling)
         found = yield Descent(soft, values, self._options, coupling=loose)
-        for share in SHARES if self._far else ():
+        for share in (1.0, PULL) if self._far else ():
             if not (yield from self._is_lost(energy, found.values, window.fixed)):
                 break
             # Frames far apart do not see how fast a body turns, nor on which side of a limit it ends.
@@ -301,7 +293,7 @@ class Motion:
             loose = _loosened(energy, start, rows, coupling)
             other = yield Descent(soft, start, self._options, coupling=loose)
             least, total = (self._total(weak, one.values, calmer) for one in (found, other))
-            if total < (1.0 - LOWER) * least:
+            if total < least:
                 found, alone, missed = other, by_itself, also
         self._missed[part] = missed
         self.values[part] = energy.at(found.values).values
@@ -330,9 +322,10 @@ class Motion:
             return False
         some = energy.select(frames)
         found = yield from searching(some, values[frames], self._options, self._reached)
-        gained = np.sqrt(squares[frames]) - np.sqrt(found.state.squares)
-        # No level above may be missed by more.
-        better = (gained > LOST[0]) & np.logical_and.accumulate(gained > -ROUGH, axis=1)
+        least = np.sqrt(found.state.squares)
+        gained = np.sqrt(squares[frames]) - least
+        # Springs give way in proportion. No level above may be missed by more.
+        better = (gained > LOST[0] * (1.0 + least)) & np.logical_and.accumulate(gained > -ROUGH, axis=1)
         return bool(better.any())
 
     def _total(self, energy: Energy, values: FloatArray, coupling: Coupling) -> float:
@@ -371,7 +364,7 @@ class Motion:
         return np.vstack([self._missed[begin : begin + window.fixed], missed[window.fixed :]])
 
     def _giving_way(self, energy: Energy, weak: Energy, missed: FloatArray, window: Window) -> Energy:
-        """The energy of poses, with the targets that frames miss alone brought nearer, and soft.
+        """The energy of poses, with the targets that frames miss alone as springs.
 
         Args:
             energy: With the penalty weights of poses.
@@ -382,29 +375,28 @@ class Motion:
         part, span = window.frames, Coupling.of(self._times, self._options.smoothness).span
         begin = max(part.start - span, 0)
         around = np.vstack([self._missed[begin : part.start], missed])
-        stretches = self._stretches[begin : part.stop]
 
         def mean(values: FloatArray | BoolArray) -> FloatArray:
-            return _mean(values, stretches, span)[part.start - begin :]
+            return _mean(values, span)[part.start - begin :]
 
-        of_rows, exact = energy.penalty_of_row, energy.exact
+        exact = energy.exact
         sizes = mean(np.sqrt(energy.squares(around)) * exact[:1])
         # A level gives way with those above it.
         above = energy.above | np.eye(energy.penalties, dtype=np.bool_)
-        softness = np.minimum((sizes[:, :, None] * above).max(axis=1, initial=0.0), GIVE)
-        softness /= weak.penalty_weights
+        sizes = (sizes[:, :, None] * above).max(axis=1, initial=0.0)
+        firm = np.minimum(WEIGHT_RATIO * weak.penalty_weights, energy.penalty_weights)
+        # Where targets rest, and no level is weaker than in a pose, they pull with all of it.
+        moves = np.log(firm / weak.penalty_weights) / np.log(WEIGHT_RATIO)
+        softness = sizes / (PULL**moves * weak.penalty_weights)
         # Soft tasks keep their weight: they are meant to give way.
-        firm = np.minimum(FIRMER * weak.penalty_weights, energy.penalty_weights)
         weights = np.where(exact, firm, weak.penalty_weights)
         soft = energy.softened_by(softness).with_penalty_weights(weights)
         if not around.any():
             return soft
-        nearer = 1.0 - GIVE / np.maximum(sizes, GIVE)
-        soft = soft.allowing(np.where(missed == 0.0, 0.0, nearer[:, of_rows] * mean(around)))
         # What is met of a level around is held more firmly.
-        met = (mean(around != 0.0) == 0.0) & exact[:, of_rows]
+        met = (mean(around != 0.0) == 0.0) & exact[:, energy.penalty_of_row]
         more = np.sqrt(np.maximum(ENOUGH * weights * softness, 1.0))
-        return soft.emphasising(np.where(met, more[:, of_rows], 1.0))
+        return soft.emphasising(np.where(met, more[:, energy.penalty_of_row], 1.0))
 
     def _met_rows(self, energy: Energy, state: State) -> BoolArray:
         """Which rows are those of tasks that are met in the frames of a state, (N, m)."""
@@ -433,7 +425,9 @@ class Motion:
                 pull = coupling.speeds[min(before, frame)] / coupling.shares[frame]
                 found = yield Descent(some.drawn(start, pull), start, options, step_tolerance=ROUGH)
                 every = np.vstack([poses[frame][0], found.values])
-                energies = np.append(poses[frame][1], some.energies(some.at(found.values)))
+                # Of ways alike, as with a knee on either side, the one through the frames' own minima.
+                led = (1.0 + ALIKE) * some.energies(some.at(found.values))
+                energies = np.append(poses[frame][1], led)
                 poses[frame] = different(energy, every, energies)
         way = _lowest_way(energy, poses, coupling)
         return np.array([values[index] for index, (values, _) in zip(way, poses, strict=True)])
@@ -533,14 +527,11 @@ def _moving(energy: Energy) -> PenaltyWeights:
     return PenaltyWeights(min(MOTION.last, most / ratio**further), ratio)
 
 
-def _mean(values: FloatArray | BoolArray, stretches: IntArray, span: int) -> FloatArray:
-    """Mean of values (F, k) over so many frames on either side, of the same stretch (F,)."""
-    width, means = 2 * span + 1, list[FloatArray]()
-    for some in np.split(values, np.flatnonzero(np.diff(stretches)) + 1):
-        padded = np.pad(some, ((span + 1, span), (0, 0)), mode="edge")
-        sums = np.cumsum(padded, axis=0, dtype=np.float64)
-        means.append((sums[width:] - sums[:-width]) / width)
-    return np.vstack(means)
+def _mean(values: FloatArray | BoolArray, span: int) -> FloatArray:
+    """Mean of values (F, k) over so many frames on either side."""
+    padded = np.pad(values, ((span + 1, span), (0, 0)), mode="edge")
+    sums, width = np.cumsum(padded, axis=0, dtype=np.float64), 2 * span + 1
+    return (sums[width:] - sums[:-width]) / width
 
 
 def _loosened(energy: Energy, values: FloatArray, rows: BoolArray, coupling: Coupling) -> Coupling:
