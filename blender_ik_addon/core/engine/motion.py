@@ -76,7 +76,8 @@ LOST: Final = (0.05, 0.5)
 joint turns from frame to frame [rad], for another motion to be searched for; nearer poses of a frame count as
 one [rad, reach]."""
 ALIKE: Final = 0.01
-"""By which part of its energy [1] a pose to which another frame leads is worth less than the frame's own."""
+"""By which part of its energy [1], with the penalty weights of moving targets, a pose to which another frame
+leads is worth less than the frame's own."""
 POSES: Final = 8
 """Most poses of a frame between which a motion chooses where it begins, and most combinations of alternatives
 that it chooses from at once [1]."""
@@ -412,6 +413,7 @@ class Motion:
         to which they lead in the frames before and after.
         """
         options, frames = replace(self._options, restarts=restarts), range(len(values))
+        moving = energy.weakened(_moving(energy))
         poses = list[tuple[FloatArray, FloatArray]]()
         # Each frame has two starts: no more poses at once than a window has frames.
         for block in np.array_split(frames, -(-2 * len(frames) // WINDOW)):
@@ -420,14 +422,15 @@ class Motion:
         for way in (frames, frames[::-1]):
             for before, frame in pairwise(way):
                 start = poses[before][0]
-                some = energy.select(np.full(len(start), frame))
+                rows = np.full(len(start), frame)
+                some = energy.select(rows)
                 # Drawn there as motions are: in frames close by the poses of least energy may be far apart.
                 pull = coupling.speeds[min(before, frame)] / coupling.shares[frame]
                 found = yield Descent(some.drawn(start, pull), start, options, step_tolerance=ROUGH)
-                every = np.vstack([poses[frame][0], found.values])
+                every, led = np.vstack([poses[frame][0], found.values]), some.at(found.values)
                 # Of ways alike, as with a knee on either side, the one through the frames' own minima.
-                led = (1.0 + ALIKE) * some.energies(some.at(found.values))
-                energies = np.append(poses[frame][1], led)
+                margin = ALIKE * moving.select(rows).energies(led)
+                energies = np.append(poses[frame][1], some.energies(led) + margin)
                 poses[frame] = different(energy, every, energies)
         way = _lowest_way(energy, poses, coupling)
         return np.array([values[index] for index, (values, _) in zip(way, poses, strict=True)])
