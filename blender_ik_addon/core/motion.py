@@ -32,7 +32,7 @@ back to nothing within the time to ease, as a cubic that continues its value and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
@@ -42,7 +42,7 @@ import numpy.typing as npt
 from .arrays import BoolArray, FloatArray, check_number, freeze, frozen, lengths
 from .arrays import times as product
 from .character import Character, Hints, Limb, LimbKind, Role
-from .errors import IKError
+from .errors import IKError, check_type
 from .model.kinematics import forward_kinematics
 from .model.rotation import matrix_from_rotvec, rotvec_from_matrix
 from .model.skeleton import UP, Pose, Skeleton
@@ -110,6 +110,8 @@ class Track:
     """Whether it must be near the floor; not where places are relative to an object that is held."""
 
     def __post_init__(self) -> None:
+        for field in ("places", "turns", "points"):  # `freeze` lets None pass
+            check_type(f"Track.{field} is an array", getattr(self, field), Collection)
         freeze(self, "places", "turns", "points")
         count = len(self.places)
         for name, shape in (("places", (count, 3)), ("turns", (count, 3, 3)), ("points", (-1, 3))):
@@ -272,6 +274,9 @@ def check_times(tracks: Sequence[Track], times: npt.ArrayLike) -> FloatArray:
     Raises:
         IKError: They do not rise, or are not those of the tracks.
     """
+    check_type("tracks are a list", tracks, Collection)
+    for track in tracks:
+        check_type("contacts are found in tracks", track, Track)
     seconds = frozen(times)
     rising = seconds.ndim == 1 and bool(np.isfinite(seconds).all() and (np.diff(seconds) > 0.0).all())
     if not rising or not seconds.size:
@@ -374,8 +379,15 @@ def _runs(
 
 
 def spans(on: npt.ArrayLike) -> list[tuple[int, int]]:
-    """Runs of frames that are on, as (first, one behind the last)."""
-    padded = np.concatenate([[False], np.asarray(on, dtype=np.bool_), [False]])
+    """Runs of frames that are on, as (first, one behind the last).
+
+    Raises:
+        IKError: These are no truth values of frames, (F,).
+    """
+    frames = frozen(on, np.bool_)
+    if frames.ndim != 1:
+        raise IKError(f"frames that are on are one truth value each, (F,), got {on!r}")
+    padded = np.concatenate([[False], frames, [False]])
     borders = np.flatnonzero(padded[1:] != padded[:-1])
     return [(int(a), int(b)) for a, b in borders.reshape(-1, 2)]
 

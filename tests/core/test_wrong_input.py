@@ -3,7 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -28,12 +28,15 @@ from blender_ik_addon.core import (
     StayNear,
     Task,
     Tracker,
+    diagnose,
     forward_kinematics,
     solve,
     solve_each,
     solve_sequence,
     target_path,
 )
+from blender_ik_addon.core.character import recognise
+from blender_ik_addon.core.motion import Track, find_contacts, spans
 from blender_ik_addon.core.problem.options import Redundancy
 
 NAMES, PARENTS = ["a", "b", "c"], [None, "a", "b"]
@@ -81,6 +84,10 @@ def follower() -> Follower:
 
 # What is refused
 
+NOTHING: Any = None
+NUMBER: Any = 3
+HALF: Any = 0.5
+EMPTY: Any = {}
 ARM = limb()
 HUGE = np.array([1e200, 0.0, 0.0])
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
@@ -179,6 +186,72 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "limits": (lambda: limb(upper=1e200), "upper.*1e\\+15.*inf stands for no limit.*'a'"),
     "preferred": (lambda: limb(preferred=1e200), "preferred.*1e\\+15.*'a'"),
 }
+
+
+REFUSED |= {
+    f"axes {axes}": (lambda axes=axes: reach(axes=axes), "position of c: .*axes")
+    for axes in ([1.0, 0.5, 0.0], "xyz", None, 3, (2, 0, 0), (True, False), ((True,), (), ()))
+}
+REFUSED |= {
+    "name of a task": (lambda: reach(name=NUMBER), "name of a task"),
+    "preference in a list": (lambda: reach(preference=[]), "position of c: preference"),
+    "preference in words": (lambda: reach(preference="yes"), "position of c: preference"),
+    "no alternatives": (lambda: OneOf(NOTHING), "list of tasks.*None"),
+    "alternatives that are none": (lambda: OneOf((NUMBER, NUMBER)), "are tasks.*3"),
+    "an alternative alone": (lambda: OneOf(cast(Any, reach())), "list of tasks.*ReachPoint"),
+    "no names": (lambda: Skeleton.build(NOTHING, PARENTS, offsets=OFFSETS), "joint names.*None"),
+    "no parents": (lambda: Skeleton.build(NAMES, NOTHING, offsets=OFFSETS), "parents.*None"),
+    "half a parent": (
+        lambda: Skeleton.build(NAMES, [None, HALF, 1], offsets=OFFSETS),
+        "parent of joint 'b'.*0.5",
+    ),
+    "orders": (lambda: limb(orders=3), "rotation orders.*3"),
+    "scale modes": (lambda: limb(inherit_scale=3), "scale modes.*3"),
+    "ragged channels": (lambda: limb(free=[[True] * 6, [True] * 5, [True] * 6]), "free: .*array of numbers"),
+    "up infinite": (lambda: limb(up=(0.0, 0.0, np.inf)), "up is not finite"),
+    "up in two parts": (lambda: limb(up=cast(Any, ((0.0,), (0.0, 1.0)))), "up: .*array of numbers"),
+    "path in words": (lambda: target_path("here", (0.0, 0.0, 1.0), 3), "start of a path: .*here"),
+    "path with a ragged end": (
+        lambda: target_path(OFFSETS[0], cast(Any, (0.0, 0.0, [1.0])), 3),
+        "target of a path",
+    ),
+    "diagnosis of a number": (lambda: diagnose(Problem(ARM, (reach(),)), NUMBER), "diagnosis.*Pose.*3"),
+    "diagnosis of no problem": (lambda: diagnose(cast(Any, ARM), rest(ARM)), "diagnosis.*Problem"),
+    "kinematics of a number": (lambda: forward_kinematics(NUMBER, rest(ARM)), "Skeleton.*3"),
+    "options in a mapping": (
+        lambda: solve(Problem(ARM, (reach(),)), rest(ARM), cast(Any, {"gamma": 1.0})),
+        "SolverOptions.*gamma",
+    ),
+    "options of a follower": (
+        lambda: Follower(Problem(ARM, (reach(),)), rest(ARM), EMPTY),
+        "SolverOptions",
+    ),
+    "options of a tracker": (
+        lambda: Tracker(Problem(ARM, (reach(),)), rest(ARM), EMPTY),
+        "SolverOptions",
+    ),
+    "method in a list": (lambda: SolverOptions(method=cast(Any, ["DLS"])), "unknown method.*DLS"),
+    "track of nothing": (lambda: Track("foot", NOTHING, NOTHING, NOTHING), "Track.places is an array.*None"),
+    "no tracks": (lambda: find_contacts(NOTHING, [0.0, 1.0], 1.0), "tracks are a list.*None"),
+    "tracks that are none": (lambda: find_contacts([NUMBER], [0.0, 1.0], 1.0), "in tracks.*3"),
+    "spans of a number": (lambda: spans(NUMBER), "frames that are on"),
+    "spans of rows": (lambda: spans([[True], [False]]), "frames that are on"),
+    "a character of a number": (lambda: recognise(NUMBER), "Skeleton.*3"),
+    "a character by other hints": (lambda: recognise(ARM, EMPTY), "hints are Hints"),
+    "callback": (lambda: solve(Problem(ARM, (reach(),)), rest(ARM), callback=NUMBER), "callback.*3"),
+    "progress": (
+        lambda: solve_sequence(Problem(ARM, (reach(),)), Pose.rest(ARM, (2,)), progress=NUMBER),
+        "progress.*3",
+    ),
+}
+
+
+def test_axes_may_be_numbers_that_are_truth_values() -> None:
+    """They were taken for indices."""
+    first = solve(Problem(ARM, (reach(axes=(1, 0, 1)),)), rest(ARM))
+    assert_allclose(
+        first.pose.channels, solve(Problem(ARM, (reach(axes=(True, False, True)),)), rest(ARM)).pose.channels
+    )
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..arrays import BoolArray, FloatArray, frozen
-from ..errors import IKError
+from ..errors import IKError, check_type
 from ..messages import Joined, Message, both
 from ..methods import row_space
 from ..model.mechanism import ARMATURE, PosedMechanism
@@ -206,6 +206,8 @@ def diagnose(problem: Problem, pose: Pose) -> Diagnosis:
     Raises:
         IKError: Targets or pose have frames, or something does not fit.
     """
+    check_type("a diagnosis is of a Problem", problem, Problem)
+    check_type("a diagnosis is of a Pose", pose, Pose)
     if pose.frames or problem.frames not in (None, 1):
         raise IKError(
             "a diagnosis is of one pose, got poses {frames} and targets of {target_frames} frames",

@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, check_whole
+from ..arrays import BoolArray, FloatArray, check_whole, frozen
 from ..errors import IKError
 from ..model.mechanism import cross
 from ..model.skeleton import UP
@@ -57,8 +57,12 @@ def target_path(
     """
     check_whole("points of a path", points, 0)
     named = {"start": start, "target": target, "origin": origin, "about": about}
-    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in named.items()}
-    for name, array in arrays.items():
+    arrays = dict[str, FloatArray]()
+    for name, value in named.items():
+        try:
+            arrays[name] = array = frozen(value)
+        except IKError as error:
+            raise IKError(f"{name} of a path: {error.message}") from None
         if array.ndim < 1 or array.shape[-1] != 3:
             raise IKError(f"{name} of a path has shape {array.shape}, wanted (..., 3)")
         if not np.isfinite(array).all():

@@ -83,6 +83,7 @@ def forward_kinematics(skeleton: Skeleton, pose: Pose) -> PosedSkeleton:
     Raises:
         IKError: The pose is not of this skeleton.
     """
+    check_type("a Skeleton is needed", skeleton, Skeleton)
     check_type("a Pose is needed", pose, Pose)
     if pose.channels.shape[-2] != len(skeleton):
         raise IKError(f"the pose has {pose.channels.shape[-2]} joints, the skeleton {len(skeleton)}")

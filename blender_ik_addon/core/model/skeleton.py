@@ -9,10 +9,11 @@ those channels, so what is limited is what is keyed. Scale is part of a pose but
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import index
+from types import NoneType
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -215,6 +216,9 @@ class Skeleton:
         Raises:
             IKError: When something is missing, of the wrong shape, or names a joint that is not there.
         """
+        check_type("joint names are a list of texts", names, Collection)
+        check_type("rotation orders are one text for all joints, or one for each", orders, Collection)
+        check_type("scale modes are one for each joint, or None", inherit_scale, Collection, NoneType)
         n = len(names)
         index = {name: i for i, name in enumerate(names)}
         parent_indices = _parent_indices(names, parents, index)
@@ -370,7 +374,9 @@ def _parent_indices(
                 raise IKError(f"joint {name!r} has the parent {parent!r}, which is not among the joints")
             found.append(index[parent])
         else:
-            found.append(-1 if parent is None else int(parent))
+            number = -1 if parent is None else parent
+            check_type(f"the parent of joint {name!r} is a name, a number, or None", number, int, np.integer)
+            found.append(int(number))
     return np.array(found, dtype=np.int64)
 
 
@@ -403,7 +409,9 @@ def _direction(up: str | npt.ArrayLike) -> FloatArray:
     axis = "XYZ".find(up) if isinstance(up, str) else -1
     if isinstance(up, str) and (axis < 0 or len(up) != 1):
         raise IKError(f"up must be X, Y, Z or a direction (3,), got {up!r}")
-    direction = np.eye(3)[axis] if isinstance(up, str) else frozen(up)
+    direction = np.eye(3)[axis] if isinstance(up, str) else _numbers("up", up, np.float64)
+    if not usable(direction):
+        raise IKError(f"up {fault(direction)}")
     return direction / (np.linalg.norm(direction) or 1.0)
 
 
@@ -411,21 +419,27 @@ def _broadcast(
     field: str, value: npt.ArrayLike, shape: tuple[int, ...], dtype: type[_Scalar]
 ) -> npt.NDArray[_Scalar]:
     """A field broadcast to its shape, or `IKError` with its name."""
-    try:
-        array = frozen(value, dtype)
-    except IKError as error:
-        raise IKError(f"{field}: {error.message}") from None
+    array = _numbers(field, value, dtype)
     try:
         return np.broadcast_to(array, shape)
     except ValueError:
         raise IKError(f"{field} has shape {array.shape}; {shape[0]} joints need {shape}") from None
 
 
+def _numbers(field: str, value: npt.ArrayLike, dtype: type[_Scalar]) -> npt.NDArray[_Scalar]:
+    """A field as an array, or `IKError` with its name."""
+    try:
+        return frozen(value, dtype)
+    except IKError as error:
+        raise IKError(f"{field}: {error.message}") from None
+
+
 def _fill(field: str, whole: FloatArray, given: npt.ArrayLike) -> None:
     """Write what is given for channels into an array (..., 6); rows of three are rotations."""
-    if np.ndim(given) and np.shape(given)[-1] == 3:  # pyright: ignore[reportUnknownMemberType]
+    array = _numbers(field, given, np.float64)
+    if array.ndim and array.shape[-1] == 3:
         whole = whole[..., 3:]
-    whole[...] = _broadcast(field, given, whole.shape, np.float64)
+    whole[...] = _broadcast(field, array, whole.shape, np.float64)
 
 
 def _counted(count: int, what: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from math import inf, radians
+from types import NoneType
 from typing import Final, Literal, TypedDict, get_args
 
 from ..arrays import check_number, check_whole
-from ..errors import IKError
+from ..errors import IKError, check_type
 
 METHODS: Final[dict[str, str]] = {
     "PRIORITY": "Strict priorities: what matters more never gives way to what matters less",
@@ -96,7 +97,7 @@ class SolverOptions:
     above 0."""
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
+        if self.method not in list(METHODS):  # what cannot be hashed is none of them either
             raise IKError(f"unknown method {self.method!r}; there are {', '.join(METHODS)}")
         known = get_args(Redundancy)
         if self.redundancy not in known:
@@ -163,4 +164,5 @@ def with_overrides(options: SolverOptions | None, overrides: Overrides) -> Solve
     unknown = sorted(overrides.keys() - known.keys())
     if unknown:
         raise IKError(f"there is no option {unknown[0]!r}; there are {', '.join(known)}")
+    check_type("options are SolverOptions, or None", options, SolverOptions, NoneType)
     return replace(options or SolverOptions(), **overrides)

@@ -29,7 +29,7 @@ import numpy as np
 from ..arrays import BoolArray, FloatArray, IntArray
 from ..engine.energy import SOFT, Energy
 from ..engine.kernel import ROUGH, Descent, Minimum, steps
-from ..errors import IKError
+from ..errors import IKError, check_type
 from ..explain.reasons import explain
 from ..model.skeleton import Pose
 from ..problem.options import SolverOptions
@@ -84,6 +84,7 @@ class Follower:
         Raises:
             IKError: The problem, pose and options do not fit together.
         """
+        check_type("a follower takes SolverOptions", options, SolverOptions)
         if options.differential:
             raise IKError("a follower needs the method PRIORITY, got {method}", method=options.method)
         self._options, self._problem = options, problem

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, isnan
+from types import NoneType
 from typing import Final, Unpack
 
 import numpy as np
@@ -24,7 +25,7 @@ from ..engine.kernel import run
 from ..engine.motion import OVERLAP, Motion
 from ..engine.pops import Pop, pops_of
 from ..engine.restarts import AT_ONCE, searching
-from ..errors import IKError
+from ..errors import IKError, check_type
 from ..explain.explanation import Explanation, Reason
 from ..explain.reasons import explain
 from ..messages import Joined, Message
@@ -181,6 +182,8 @@ def solve_each(
 
 
 def _run(job: SequenceJob, progress: Callable[[float], bool | None] | None) -> SequenceSolution:
+    if not callable(progress):
+        check_type("progress is a function, or None", progress, NoneType)
     for part in job.run():
         if progress is not None and progress(part):
             break

@@ -31,7 +31,7 @@ from ..arrays import (
     times,
     usable,
 )
-from ..errors import IKError
+from ..errors import IKError, check_type
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism
 from ..model.rotation import matrix_from_quat
 from ..model.skeleton import Skeleton
@@ -266,7 +266,9 @@ class Task(ABC):
         cls.varying = {**cls.varying, **{name: len(each.tail) for name, each in own.items() if each.by_frame}}
 
     def __post_init__(self) -> None:
+        check_type("the name of a task is text", self.name, str)
         check_whole(f"{self.label}: priority", self.priority, 0)
+        check_type(f"{self.label}: preference is True or False", self.preference, bool, np.bool_)
         check_number(f"{self.label}: weight", self.weight, 0.0)
         check_number(f"{self.label}: softness", self.softness, 0.0)
         counts = [(name, count) for name, count in self._frame_counts().items() if count != 1]
@@ -621,10 +623,12 @@ def with_frames(arrays: Sequence[FloatArray], dimensions: int) -> list[FloatArra
     return [np.broadcast_to(array, (frames, *array.shape[1:])) for array in with_axis]
 
 
-def check_axes(label: str, axes: Sequence[bool]) -> None:
-    """Raise `IKError` unless at least one of three axes is on."""
-    if len(axes) != 3 or not any(axes):
-        raise IKError(f"{label}: at least one of three axes must be on, got {axes}")
+def checked_axes(label: str, axes: Iterable[bool]) -> tuple[bool, ...]:
+    """Which of three axes are on, as truth values; `IKError` where they are none, or none is on."""
+    on = tuple(axes) if isinstance(axes, Iterable) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
+    if len(on) != 3 or not all(np.ndim(one) == 0 and one in (False, True) for one in on) or not any(on):
+        raise IKError(f"{label}: at least one of three axes must be on, each is True or False, got {axes}")
+    return tuple(map(bool, on))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -646,4 +650,4 @@ class AxisTask(JointTask):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_axes(self.label, self.axes)
+        object.__setattr__(self, "axes", checked_axes(self.label, self.axes))

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, check_number
-from ..errors import IKError
+from ..errors import IKError, check_type
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism, summed
 from ..model.skeleton import Skeleton
 from .base import Rows, Task
@@ -41,12 +41,15 @@ class OneOf(Task):
     directions, for places in units of the skeleton's reach [1]."""
 
     def __post_init__(self) -> None:
+        check_type("alternatives of one of several tasks are a list of tasks", self.alternatives, Sequence)
         object.__setattr__(self, "alternatives", tuple(self.alternatives))
+        for other in self.alternatives:
+            check_type("alternatives of one of several tasks are tasks", other, Task)
         super().__post_init__()
         if len(self.alternatives) < 2:
             raise IKError(f"{self.label}: wanted at least two alternatives, got {len(self.alternatives)}")
         for other in self.alternatives:
-            if not isinstance(other, Task) or other.parts != (other,) or isinstance(other, OneOf):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if other.parts != (other,) or isinstance(other, OneOf):
                 raise IKError(f"{self.label}: {type(other).__name__} cannot be an alternative")
             if other.angular != self.alternatives[0].angular:
                 raise IKError(

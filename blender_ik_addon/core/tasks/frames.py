@@ -33,7 +33,7 @@ from .base import (
     Rows,
     Task,
     anchored,
-    check_axes,
+    checked_axes,
     with_frames,
 )
 
@@ -367,7 +367,7 @@ class Balance(Task):
         if not self.masses.sum() > 0.0:
             raise IKError(f"{self.label}: there is no mass: at least one joint must have some")
         if self.axes is not None:
-            check_axes(self.label, self.axes)
+            object.__setattr__(self, "axes", checked_axes(self.label, self.axes))
         if len(self.centres) not in (0, len(self.masses)):
             raise IKError(
                 f"{self.label}: centres has shape {self.centres.shape}, wanted ({len(self.masses)}, 3)"

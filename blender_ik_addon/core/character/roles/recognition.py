@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 
 from ...arrays import FloatArray
+from ...errors import check_type
 from ...messages import Joined, Message, in_a_row
 from ...model.skeleton import Skeleton
 from .character import (
@@ -96,8 +97,10 @@ def recognise(skeleton: Skeleton, hints: Hints = NO_HINTS) -> Character:
         skeleton: Names, parents and rest matrices; nothing else of it is looked at.
 
     Raises:
-        IKError: The hints are about another skeleton.
+        IKError: These are no skeleton and hints, or the hints are about another skeleton.
     """
+    check_type("a Skeleton is needed", skeleton, Skeleton)
+    check_type("hints are Hints", hints, Hints)
     hints.check(skeleton)
     names = skeleton.names
     whole, left_out = keep(skeleton, hints)
