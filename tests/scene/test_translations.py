@@ -214,8 +214,8 @@ def test_sentences_begin_and_end_as_the_english_ones(language: str):
 SENTENCE = re.compile(r"[A-Za-z]{2,},? [A-Za-z]{2,}")
 """Two words in a row."""
 
-NOT_SHOWN = {*MAKERS, "debug", "info", "warning", "error", "exception", "compile", "digest"}
-"""Calls whose arguments nobody reads in the interface, or which make messages."""
+NOT_SHOWN = {*MAKERS, "debug", "info", "warning", "error", "exception", "compile", "digest", "check_type"}
+"""Calls whose arguments nobody reads in the interface, or which make messages; wrong types come from code."""
 
 FOR_PROGRAMS = ("core/character/roles/names.py", "scene/live/machine.py")
 """Modules whose other texts are parts of names of bones, or explain states to who reads the code."""
