@@ -47,7 +47,7 @@ from ..problem.options import SolverOptions
 from ..problem.system import tolerances
 from .coupling import Coupling
 from .energy import ENOUGH, MET, WEIGHT_RATIO, Energy, PenaltyWeights, State
-from .kernel import ROUGH, Descent, Plan, steps
+from .kernel import ROUGH, Descent, Minimum, Plan, steps
 from .restarts import searching
 
 FARTHEST: Final = 8
@@ -150,8 +150,8 @@ class Motion:
         """(F, nv) [m, rad]."""
         self.alone: FloatArray = values.copy()
         """Each frame minimised alone, starting from the motion, (F, nv)."""
-        self._missed: FloatArray = np.zeros((len(times), len(energy.penalty_of_row)))
-        """Scaled residual of what each frame misses alone, else 0, (F, m)."""
+        self._missed: FloatArray = np.full((len(times), len(energy.penalty_of_row)), np.nan)
+        """Scaled residual of what each frame misses alone, NaN for what it meets, (F, m)."""
         self.finished = 0
         """Number of first frames that are solved."""
         self.converged: BoolArray = np.zeros(len(times), dtype=np.bool_)
@@ -277,24 +277,17 @@ class Motion:
         energy, weak = (_from(one, self.values, window) for one in (self._energy, weak))
         coupling = Coupling.of(self._times[part], self._options.smoothness)
         values = self.values[part]
-        rows, alone = yield from self._alone(energy, values)
-        missed = self._missed_alone(energy, rows, alone, window)
-        soft = self._giving_way(energy, weak, missed, window)
-        loose = _loosened(energy, values, rows, coupling)
-        found = yield Descent(soft, values, self._options, coupling=loose)
+        found, alone, missed = yield from self._lowered(energy, weak, values, coupling, window)
+        is_other = True
         for share in (1.0, PULL) if self._far else ():
-            if not (yield from self._is_lost(energy, found.values, window.fixed)):
+            if is_other and not (yield from self._is_lost(energy, found.values, window.fixed)):
                 break
             # Frames far apart do not see how fast a body turns, nor on which side of a limit it ends.
             restarts, calmer = self._options.restarts, coupling.weighted(share)
             start = yield from self._through_minima(weak, found.values, calmer, restarts=restarts)
-            rows, by_itself = yield from self._alone(energy, start)
-            also = self._missed_alone(energy, rows, by_itself, window)
-            soft = self._giving_way(energy, weak, also, window)
-            loose = _loosened(energy, start, rows, coupling)
-            other = yield Descent(soft, start, self._options, coupling=loose)
+            other, by_itself, also = yield from self._lowered(energy, weak, start, coupling, window)
             least, total = (self._total(weak, one.values, calmer) for one in (found, other))
-            if total < least:
+            if is_other := total < least:
                 found, alone, missed = other, by_itself, also
         self._missed[part] = missed
         self.values[part] = energy.at(found.values).values
@@ -358,11 +351,18 @@ class Motion:
         alone[frames] += moved
         return rows, alone
 
-    def _missed_alone(self, energy: Energy, rows: BoolArray, alone: FloatArray, window: Window) -> FloatArray:
-        """Residual of rows that frames of a window do not meet in poses (F, nv), else 0, (F, m)."""
-        missed = np.where(rows, 0.0, energy.at(alone).residual)
-        begin = window.frames.start
-        return np.vstack([self._missed[begin : begin + window.fixed], missed[window.fixed :]])
+    def _lowered(
+        self, energy: Energy, weak: Energy, values: FloatArray, coupling: Coupling, window: Window
+    ) -> Plan[tuple[Minimum, FloatArray, FloatArray]]:
+        """The minimum over a window next to values (F, nv), poses of its frames alone, and what they miss."""
+        rows, alone = yield from self._alone(energy, values)
+        missed = np.where(rows, np.nan, energy.at(alone).residual)
+        fixed = slice(window.frames.start, window.frames.start + window.fixed)
+        missed[: window.fixed] = self._missed[fixed]
+        soft = self._giving_way(energy, weak, missed, window)
+        loose = _loosened(energy, values, rows, coupling)
+        found = yield Descent(soft, values, self._options, coupling=loose)
+        return found, alone, missed
 
     def _giving_way(self, energy: Energy, weak: Energy, missed: FloatArray, window: Window) -> Energy:
         """The energy of poses, with the targets that frames miss alone as springs.
@@ -370,32 +370,33 @@ class Motion:
         Args:
             energy: With the penalty weights of poses.
             weak: With those of a motion.
-            missed: Residual of what the frames miss alone, else 0, (F, m).
+            missed: Residual of what the frames miss alone, NaN for what they meet, (F, m).
             window: Whose frames they are.
         """
         part, span = window.frames, Coupling.of(self._times, self._options.smoothness).span
         begin = max(part.start - span, 0)
         around = np.vstack([self._missed[begin : part.start], missed])
+        misses = ~np.isnan(around)
 
         def mean(values: FloatArray | BoolArray) -> FloatArray:
             return _mean(values, span)[part.start - begin :]
 
         exact = energy.exact
-        sizes = mean(np.sqrt(energy.squares(around)) * exact[:1])
+        sizes = mean(np.sqrt(energy.squares(np.where(misses, around, 0.0))) * exact[:1])
         # A level gives way with those above it.
         above = energy.above | np.eye(energy.penalties, dtype=np.bool_)
         sizes = (sizes[:, :, None] * above).max(axis=1, initial=0.0)
         firm = np.minimum(WEIGHT_RATIO * weak.penalty_weights, energy.penalty_weights)
-        # Where targets rest, and no level is weaker than in a pose, they pull with all of it.
+        # The less, the more targets rest: there no level is weaker than in a pose.
         moves = np.log(firm / weak.penalty_weights) / np.log(WEIGHT_RATIO)
-        softness = sizes / (PULL**moves * weak.penalty_weights)
+        softness = np.where(sizes > MET, sizes / (PULL**moves * weak.penalty_weights), 0.0)
         # Soft tasks keep their weight: they are meant to give way.
         weights = np.where(exact, firm, weak.penalty_weights)
         soft = energy.softened_by(softness).with_penalty_weights(weights)
-        if not around.any():
+        if not misses.any():
             return soft
         # What is met of a level around is held more firmly.
-        met = (mean(around != 0.0) == 0.0) & exact[:, energy.penalty_of_row]
+        met = (mean(misses) == 0.0) & exact[:, energy.penalty_of_row]
         more = np.sqrt(np.maximum(ENOUGH * weights * softness, 1.0))
         return soft.emphasising(np.where(met, more[:, energy.penalty_of_row], 1.0))
 

@@ -55,6 +55,7 @@ class _Note(NamedTuple):
     """What is noted with an action."""
 
     sums: Sums
+    """Rising."""
     bones: Sequence[str]
     """Names of the bones of the object whose keys were noted last, as they are in paths."""
     before: Mapping[str, str]
@@ -76,7 +77,14 @@ class _Note(NamedTuple):
         """Which keys of a channel are noted, (n,)."""
         path, index = channel
         then = _BONE.sub(lambda found: self.before.get(found[0], found[0]), path), index
-        return np.logical_or.reduce([np.isin(_sums(own, keys), self.sums) for own in {channel, then}])
+        return np.logical_or.reduce([self._noted(_sums(own, keys)) for own in {channel, then}])
+
+    def _noted(self, sums: Sums) -> BoolArray:
+        """Which check sums are noted, (n,): `isin` would sort those of a long bake for each few."""
+        if not len(self.sums):
+            return np.zeros(len(sums), dtype=np.bool_)
+        place = np.minimum(np.searchsorted(self.sums, sums), len(self.sums) - 1)
+        return np.asarray(self.sums[place] == sums)
 
 
 _SPREAD: Final = np.uint32(0x9E3779B1)
@@ -205,20 +213,25 @@ def bones_as_keyed(obj: bpy.types.Object, bones: Iterable[str]) -> frozenset[str
     """
     time, pose = present_time(), cast(Any, obj.pose)
     strips = playing_strips(obj, (time, time))
-    played = [(own_curves(obj, strip), _Note.of(obj, _action_of(obj, strip))) for strip in ("", *strips)]
+    played = [
+        (own_curves(obj, strip), _Note.of(obj, _action_of(obj, strip)), None if strip else time)
+        for strip in ("", *strips)
+    ]
 
     def is_as_keyed(bone: Any) -> bool:
         names = (*placing(bone), "scale")
         channels = [(bone_path(bone.name, name), index) for name in names for index in range(4)]
-        own = [(own, note, curves[own]) for curves, note in played for own in channels if own in curves]
-        own = [(channel, note, curve) for channel, note, curve in own if not curve.mute]
+        own = [
+            (own, note, curves[own], at) for curves, note, at in played for own in channels if own in curves
+        ]
+        own = [each for each in own if not each[2].mute]
         return bool(own) and all(
             (bool(strips) or _is_where_played(obj, channel, curve, time))
-            and _are_own_around(channel, read_keys(curve, *_SUMMED), note, time)
-            for channel, note, curve in own
+            and _are_own_around(channel, read_keys(curve, *_SUMMED), note, at)
+            for channel, note, curve, at in own
         )
 
-    if not any(len(note.sums) for _, note in played):
+    if not any(len(note.sums) for _, note, _ in played):
         return frozenset()
     return frozenset(name for name in bones if is_as_keyed(pose.bones[name]))
 
@@ -226,15 +239,17 @@ def bones_as_keyed(obj: bpy.types.Object, bones: Iterable[str]) -> frozenset[str
 def _is_where_played(obj: bpy.types.Object, channel: Channel, curve: bpy.types.FCurve, time: float) -> bool:
     """Whether a channel has the value that its F-curve has at a time."""
     path, index = channel
-    value, played = cast(Any, obj.path_resolve(path))[index], curve.evaluate(time)
-    return abs(value - played) <= STILL * (1.0 + abs(played))
+    values, played = cast(Any, obj.path_resolve(path)), curve.evaluate(time)
+    return index >= len(values) or abs(values[index] - played) <= STILL * (1.0 + abs(played))
 
 
-def _are_own_around(channel: Channel, keys: KeyArrays, note: _Note, time: float) -> bool:
-    """Whether the keys of a channel before and after a time, or at it, are noted."""
+def _are_own_around(channel: Channel, keys: KeyArrays, note: _Note, time: float | None) -> bool:
+    """Whether the keys of a channel before and after a time, or at it, are noted; None: all of them."""
     times, last = keys["co"][:, 0], len(keys["co"]) - 1
     if last < 0:  # samples
         return False
+    if time is None:
+        return bool(note.has(channel, keys).all())
     before = max(int(np.searchsorted(times, time + KEY_DISTANCE, side="right")) - 1, 0)
     after = min(int(np.searchsorted(times, time - KEY_DISTANCE)), last)
     rows = slice(min(before, after), max(before, after) + 1)

@@ -48,7 +48,8 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
         if not np.allclose(angles, own.preferred, atol=SAME_PREFERENCE):
             changed.append(name)
         store_limits(armature_object, name, replace(own, preferred=angles))  # rounding is not to be seen
-    note_wanted(armature_object)
+    if changed:
+        note_wanted(armature_object)
     return tuple(changed)
 
 

@@ -211,8 +211,9 @@ class Drag:
         """Let what follows go along with bones whose targets come along, as at the end; whether it does."""
         if self._plan is None or not self._moves_targets or self._let_go is not None:
             return False
-        if not self._plan.take_along(armature_object, self._matrices):
+        if self._rounds >= MOST_SETTLINGS or not self._plan.take_along(armature_object, self._matrices):
             return False
+        self._rounds += 1
         following = {effector.name: effector for effector in self._effectors if effector.follows}
         self._anchors = [
             replace(own, tasks=self._held_tasks(following[own.name])) if own.name in following else own
