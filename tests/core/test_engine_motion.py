@@ -25,7 +25,7 @@ from blender_ik_addon.core.engine.motion import OVERLAP, Motion, different, wind
 from blender_ik_addon.core.model.skeleton import Skeleton
 from blender_ik_addon.core.problem.options import SolverOptions
 from blender_ik_addon.core.problem.system import System, assemble
-from tests.core.builders import Array, chain, tip, torso, upper_body
+from tests.core.builders import Array, chain, planar, tip, torso, upper_body
 from tests.core.strategies import rotation_about
 
 UNEVEN = np.cumsum([0.0, 0.04, 0.05, 0.04, 0.3, 0.04, 0.02, 0.04])
@@ -421,6 +421,20 @@ def test_a_motion_does_not_depend_on_where_its_frames_are(seed: int) -> None:
         again = solve_sequence(problem, start)
         away = np.abs(again.pose.channels - first.pose.channels)[:, moved]
         assert away.max() < 1e-6
+
+
+@pytest.mark.parametrize("first", [5, 20])
+def test_a_body_at_rest_is_in_one_minimum_in_all_frames(first: int) -> None:
+    """Wherever the frames begin it is the one with the least energy, though limits are between the two."""
+    skeleton, frames = planar(1, lower=np.radians(-150.0), upper=np.radians(120.0)), 30
+    behind = np.tile([0.0, -1.0, 0.0], (frames, 1))
+    channels = np.zeros((frames, 1, 6))
+    channels[:, 0, 5] = np.where(np.arange(frames) < first, 2.0, -2.5)
+    poses = Pose.from_channels(channels)
+    _, energy, values = prepared(skeleton, behind, poses)
+    motion = Motion(energy, values, np.arange(frames) / 24.0, SolverOptions(), far=False)
+    list(motion.run())
+    assert_allclose(np.degrees(motion.values), -150.0, atol=1e-3)
 
 
 @pytest.mark.parametrize(("width", "depth"), [(0.1, 0.6), (0.3, 0.3), (0.3, 0.6)])

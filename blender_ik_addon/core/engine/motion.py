@@ -11,6 +11,10 @@ lead in the frames before and after, the way of least energy is taken, by dynami
 jumps, or misses much more than its frames alone, was lost between frames far apart. Another one begins with
 the same search among all frames, with restarts; if that does not help, one more looks for calmer ways.
 
+**Where targets rest** a descent can leave frames in different minima. If one has less energy with the pose of
+the frame beside it, such poses are candidates for all frames, and the descent goes on from the way of least
+energy.
+
 **Choices** between alternatives are made before, by motions that take the same ones in all frames, in frames
 far apart too. Between these the way of least energy is taken, by dynamic programming as well.
 
@@ -362,6 +366,9 @@ class Motion:
         soft = self._giving_way(energy, weak, missed, window)
         loose = _loosened(energy, values, rows, coupling)
         found = yield Descent(soft, values, self._options, coupling=loose)
+        better = _spread(soft, found.values, loose, window.fixed)
+        if better is not None:
+            found = yield Descent(soft, better, self._options, coupling=loose)
         return found, alone, missed
 
     def _giving_way(self, energy: Energy, weak: Energy, missed: FloatArray, window: Window) -> Energy:
@@ -505,6 +512,31 @@ def different(energy: Energy, values: FloatArray, energies: FloatArray) -> tuple
         if (np.abs(away).max(axis=1, initial=0.0) > LOST[1]).all():
             kept.append(number)
     return values[kept[:POSES]], energies[kept[:POSES]]
+
+
+def _spread(energy: Energy, values: FloatArray, coupling: Coupling, fixed: int) -> FloatArray | None:
+    """A motion of less energy than one (F, nv) whose frames take poses of others; or None.
+
+    Those of frames whose pose has less energy in the frame beside them. The `fixed` first frames stay.
+    """
+    frames = np.arange(len(values))
+    own, better = energy.energies(energy.at(values)), list[IntArray]()
+    for side in (-1, 1):
+        beside = np.clip(frames + side, 0, len(values) - 1)
+        away = np.abs(values[beside] - values).max(axis=1, initial=0.0)
+        less = energy.energies(energy.at(values[beside])) < own - WORTH
+        better.append(beside[less & (away > ROUGH) & (frames >= fixed)])
+    numbers = np.unique(np.concatenate(better))
+    others, _ = different(energy, values[numbers], own[numbers])
+    energies = [energy.energies(energy.at(np.tile(pose, (len(values), 1)))) for pose in others]
+    if not energies:
+        return None
+    poses = list(zip(values[:fixed, None], own[:fixed, None], strict=True))
+    for frame in frames[fixed:]:
+        every = np.append(own[frame], [one[frame] for one in energies])
+        poses.append((np.vstack([values[frame], others]), every))
+    way = _lowest_way(energy, poses, coupling)
+    return np.array([of[index] for index, (of, _) in zip(way, poses, strict=True)]) if way.any() else None
 
 
 def _middles(frames: BoolArray) -> IntArray:
