@@ -394,6 +394,39 @@ def test_a_correction_needs_a_target_that_was_moved(figure: Any) -> None:
         posing.remove_corrections(figure)
 
 
+@pytest.mark.parametrize("at", [0, 1, -2, -1])
+def test_a_correction_near_the_end_of_a_loop_goes_on_at_its_other_end(at: int, figure: Any) -> None:
+    """Else the last frame of the bake, which is the first one again, would jump back to what was recorded."""
+    posing.targets_from_animation(figure)
+    hand, first, last = figure.poise.effectors["hand.L"].target, FRAMES[0], FRAMES[-1]
+
+    def offsets() -> list[float]:
+        found = []
+        for frame in FRAMES:
+            bpy.context.scene.frame_set(frame)
+            found.append(hand.delta_location.z)
+        return found
+
+    bpy.context.scene.frame_set(FRAMES[at])
+    hand.location.z += 0.1
+    figure.poise.bake_loop = True
+    posing.correct(figure, ease_in=3.0, ease_out=3.0)
+    found = offsets()
+    assert found[0] == pytest.approx(found[-1], abs=SAME) and found[0] > 0.01
+    assert max(found) == pytest.approx(found[at]) == pytest.approx(0.1) and found[5:7] == [0.0, 0.0]
+    bpy.context.scene.frame_set(FRAMES[at])
+    hand.location.z += 0.1  # what is there is corrected further
+    posing.correct(figure, ease_in=3.0, ease_out=3.0)
+    found = offsets()
+    assert found[0] == pytest.approx(found[-1], abs=SAME) and found[at] == pytest.approx(0.2)
+    posing.remove_corrections(figure)
+    assert offsets() == [0.0] * len(FRAMES)
+    bpy.context.scene.frame_set(last if at < 0 else first)
+    hand.location.z += 0.1
+    posing.correct(figure, ease_in=3.0, ease_out=3.0, loop=False)
+    assert offsets()[0 if at < 0 else -1] == 0.0
+
+
 def test_the_command_line_keys_targets(tmp_path: Path) -> None:
     recorded()
     clip, output = str(tmp_path / "clip.blend"), str(tmp_path / "out.blend")

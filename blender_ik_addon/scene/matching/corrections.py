@@ -33,7 +33,7 @@ from ..animation.fcurves import (
     within,
 )
 from ..armature.rotation_modes import rotations_in
-from ..bake.frames import frame_times
+from ..bake.frames import bake_range, frame_times
 from ..effectors.effectors import check_present, label_of, target_of
 from ..effectors.entries import chosen_rows
 from ..properties.settings import settings_of
@@ -49,20 +49,24 @@ def correct(
     *,
     ease_in: float | None = None,
     ease_out: float | None = None,
+    loop: bool | None = None,
 ) -> MatchReport:
     """Turn what targets were moved by, on the present frame, into offsets that ease in and out.
 
     Before and after it all stays as it was. Where other keys of the offset are nearer than the ease is long,
     it eases from these and to these; but a key with which the offset begins or ends goes along.
+    In a loop what eases beyond an end of the bake's range does so at the other end.
 
     Args:
         armature_object: With keyed targets, some of which were moved away from their keys.
         effectors: Places in the list of those that are meant; all that were moved for None.
         ease_in: Frames [1] from the start of the offset to the present frame; by default as in the settings.
         ease_out: Likewise, to its end.
+        loop: Whether the range of the bake is a loop; by default as in the settings.
 
     Raises:
-        IKError: No target was moved, one has no keys, or cannot be keyed; everything is as before then.
+        IKError: No target was moved, one has no keys, or cannot be keyed, or a loop has no range; everything
+            is as before then.
     """
     check_present(armature_object)
     settings, render = settings_of(armature_object), bpy.context.scene.render
@@ -71,6 +75,9 @@ def correct(
     after = settings.ease_out * unit if ease_out is None else ease_out
     check_number("ease_in", before, 0.0, above=True)
     check_number("ease_out", after, 0.0, above=True)
+    rounds = [0.0]
+    if settings.bake_loop if loop is None else loop:
+        rounds = _rounds(bake_range(armature_object), before, after)
     meant = chosen_rows(armature_object, effectors)
     rows, notes = able_targets(armature_object, meant, moved=True, keyed=True)
     moved = [row for row in rows if _offsets(settings.effectors[row])]
@@ -82,7 +89,9 @@ def correct(
         )
     with put_back_on_error(armature_object, moved):
         for row in moved:
-            _correct(settings.effectors[row], *frame_times([before, after]).tolist())
+            _correct(
+                settings.effectors[row], *frame_times([before, after]).tolist(), rounds=frame_times(rounds)
+            )
     bpy.context.view_layer.update()
     notes = notes if effectors is not None else ()
     return MatchReport(
@@ -211,31 +220,52 @@ def _offsets(entry: Any) -> dict[str, FloatArray]:
     return found
 
 
-def _correct(entry: Any, before: float, after: float) -> None:
-    """Key the offset of a target, eased over times of F-curves, and bring its channels back to their keys."""
+def _rounds(frames: range, before: float, after: float) -> list[float]:
+    """How many frames from now a loop shows an offset that is eased over so many: 0, and periods."""
+    now, period = present_frame(), frames[-1] - frames[0]
+    if not period or not frames[0] <= now <= frames[-1]:
+        return [0.0]
+    shown = (now - before < frames[0], True, now + after > frames[-1])
+    return [turns * period for turns, is_shown in zip((1.0, 0.0, -1.0), shown, strict=True) if is_shown]
+
+
+def _correct(entry: Any, before: float, after: float, *, rounds: FloatArray) -> None:
+    """Key the offset of a target and bring its channels back to their keys.
+
+    It is eased over times of F-curves, and shown again so much later or earlier, (R,).
+    """
     target, offsets, time = entry.target, _offsets(entry), present_time()
     for path, delta, width in _keyed_channels(entry):
         if delta not in offsets:
             continue
         base = np.array(getattr(target, delta), dtype=np.float64)
         for index, value in enumerate(offsets[delta].tolist()):
-            curve = own_curves(target).get((delta, index))
-            times, values = np.zeros((2, 0)) if curve is None else read_keys(curve, "co")["co"].T
-            rest = 0.0 if curve is None else _base(curve)
-            keys, dropped = {time: value}, np.zeros(len(times), dtype=bool)
-            others = ~within(times, time, time)
-            for end, near, outermost in (
-                (time - before, within(times, time - before, time) & others, 0),
-                (time + after, within(times, time, time + after) & others, -1),
-            ):
-                if not near.any():
-                    keys[end] = float(base[index]) if curve is None else curve.evaluate(end)
-                elif near[outermost] and near.sum() == 1 and np.isclose(values[outermost], rest, atol=MOVED):
-                    # It ends the ease of the correction before, which this one goes beyond.
-                    dropped[outermost], keys[end] = True, rest
-            if curve is not None and dropped.any():
-                assign_keys(curve, {name: column[~dropped] for name, column in read_keys(curve).items()})
-            insert_keys(target, (delta, index), keys, CORRECTION)
+            for at in (time + rounds).tolist():
+                _key_eased(target, (delta, index), at, value, (at - before, at + after), float(base[index]))
         getattr(target, delta)[:] = offsets[delta].tolist()
         keyed = sample_channels(target, [(path, index) for index in range(width)], [time])[0]
         getattr(target, path)[:] = keyed.tolist()
+
+
+def _key_eased(
+    target: Any, channel: Channel, at: float, value: float, ends: tuple[float, float], base: float
+) -> None:
+    """Key a value of an offset at a time of F-curves, eased from one time and to another.
+
+    Where it has no keys yet it eases from `base` and to it.
+    """
+    curve = own_curves(target).get(channel)
+    times, values = np.zeros((2, 0)) if curve is None else read_keys(curve, "co")["co"].T
+    rest = 0.0 if curve is None else _base(curve)
+    keys, dropped = {at: value}, np.zeros(len(times), dtype=bool)
+    others = ~within(times, at, at)
+    for end, outermost in zip(ends, (0, -1), strict=True):
+        near = within(times, min(end, at), max(end, at)) & others
+        if not near.any():
+            keys[end] = base if curve is None else curve.evaluate(end)
+        elif near[outermost] and near.sum() == 1 and np.isclose(values[outermost], rest, atol=MOVED):
+            # It ends the ease of the correction before, which this one goes beyond.
+            dropped[outermost], keys[end] = True, rest
+    if curve is not None and dropped.any():
+        assign_keys(curve, {name: column[~dropped] for name, column in read_keys(curve).items()})
+    insert_keys(target, channel, keys, CORRECTION)
