@@ -385,6 +385,27 @@ def test_bones_that_are_posed_in_a_baked_frame_are_held_there_and_fingers_move_n
     np.testing.assert_allclose(np.reshape(anchors[2], (4, 4))[:3, 3], shown, atol=1e-4)
 
 
+@pytest.mark.parametrize("solves", [True, False])
+def test_a_pose_that_is_preferred_is_one_of_the_user_from_then_on(solves: bool):
+    """A bake that came before any solve held what follows from where it was before."""
+    armature = reaching((1, (0.0, 0.0, 0.0)), (20, (0.05, -0.55, -0.7)))
+    posing.bake(armature, range(1, 25))
+    bpy.context.scene.frame_set(20)
+    chest = effector(armature, "chest")
+    there, before = np.array(armature.pose.bones[chest.bone].matrix), tuple(chest.pin_matrix)
+    assert np.abs(there.ravel() - before).max() > 0.2
+    posing.prefer_present_pose(armature, ["head", "upper_arm.L"])
+    assert tuple(chest.pin_matrix) == before
+    posing.prefer_present_pose(armature, [bone.name for bone in armature.pose.bones])
+    if solves:
+        posing.solve_pose(armature)
+    bpy.context.scene.frame_set(1)
+    posing.bake(armature, range(1, 25))
+    np.testing.assert_allclose(np.reshape(chest.pin_matrix, (4, 4)), there, atol=1e-4)
+    bpy.context.scene.frame_set(1)
+    assert np.abs(np.array(armature.pose.bones[chest.bone].matrix)[:3, 3] - there[:3, 3]).max() < 0.1
+
+
 @pytest.mark.parametrize("frame", [20, 10])
 @pytest.mark.parametrize("way", BETWEEN_BAKES)
 def test_what_the_hips_carry_does_not_depend_on_the_frame_in_which_a_bake_is_begun(

@@ -14,7 +14,7 @@ object, so undo, redo and files always have the one that belongs to the pose.
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress, pairwise
 from typing import Any, Final
@@ -493,11 +493,6 @@ class PoseNote:
         """Which bones are posed otherwise than noted, (n,); all where other bones were noted."""
         now, noted = np.frombuffer(sums, dtype="<u4"), np.frombuffer(self.sums, dtype="<u4")
         return now != noted if len(now) == len(noted) else np.ones(len(now), dtype=bool)
-
-
-def note_wanted(armature_object: Object) -> None:
-    """Note that the pose is one that the user wants, whoever has left it: what follows is held from it."""
-    replace(PoseNote.of(armature_object), carried="").store(armature_object)
 
 
 def note_posed(armature_object: Object, *, by_live: bool = False, sums: bytes | None = None) -> None:

@@ -24,8 +24,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+import bpy
 import numpy as np
 from bpy.types import Bone, Depsgraph, Object
 
@@ -396,6 +398,24 @@ def held_by_keys(
     return with_carriers(armature_object, tuple(map(held, effectors)), depsgraph)
 
 
+def hold_as_shown(armature_object: Object, bones: Iterable[str]) -> None:
+    """Note that some bones are as the user wants them, whoever has posed them: what is below is held there.
+
+    Raises:
+        IKError: The armature is scaled to nothing, or the place of a target is not a number.
+    """
+    if not any(entry.enabled and entry.state == 'FOLLOW' for entry in settings_of(armature_object).effectors):
+        return
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    effectors, wanted = read_effectors(armature_object, drawing=True), set(bones)
+    own = [e.follows and not wanted.isdisjoint(_chain(armature_object, e)) for e in effectors]
+    held = tuple(
+        replace(effector, anchors=(_bone_now(armature_object, effector, depsgraph),)) if is_own else effector
+        for effector, is_own in zip(effectors, own, strict=True)
+    )
+    note_where_held(armature_object, compress(with_carriers(armature_object, held, depsgraph), own))
+
+
 def play_keys(armature_object: Object, effectors: Sequence[Effector]) -> bool:
     """Note that in a new frame keys say where what follows is; whether it was held elsewhere.
 
@@ -444,7 +464,7 @@ def _carried(armature_object: Object, effectors: Sequence[Effector]) -> str:
     return digest(repr([(own.index, carriers(armature_object, known, own)) for own in following])).hex()
 
 
-def note_where_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
+def note_where_held(armature_object: Object, effectors: Iterable[Effector]) -> None:
     """Write where bones are held, but for what keys say."""
     entries = settings_of(armature_object).effectors
     for effector in effectors:
