@@ -406,6 +406,26 @@ def test_a_pose_that_is_preferred_is_one_of_the_user_from_then_on(solves: bool):
     assert np.abs(np.array(armature.pose.bones[chest.bone].matrix)[:3, 3] - there[:3, 3]).max() < 0.1
 
 
+@pytest.mark.parametrize("shown", [40, 1])
+def test_what_the_user_has_keyed_beside_the_frames_of_a_bake_stays_a_pose_of_the_user(shown: int):
+    """A bake noted the pose of the frame that was shown as its own, whoever had keyed it."""
+    armature = reaching((1, (0.0, 0.0, 0.0)), (20, (0.05, -0.55, -0.7)))
+    chest, hips = effector(armature, "chest"), armature.pose.bones["hips"]
+    hips.rotation_mode = 'XYZ'
+    for frame, turn in ((1, 0.0), (40, 0.4)):
+        hips.rotation_euler.x = turn
+        hips.keyframe_insert("rotation_euler", frame=frame)
+    bpy.context.scene.frame_set(shown)
+    posing.bake(armature, range(1, 25), replace=True)
+    bpy.context.scene.frame_set(40)
+    there, before = np.array(armature.pose.bones[chest.bone].matrix), tuple(chest.pin_matrix)
+    posing.solve_pose(armature)
+    np.testing.assert_allclose(np.reshape(chest.pin_matrix, (4, 4)), there, atol=1e-4)
+    bpy.context.scene.frame_set(12)
+    posing.solve_pose(armature)
+    np.testing.assert_allclose(np.reshape(chest.pin_matrix, (4, 4)), there, atol=1e-4)
+
+
 @pytest.mark.parametrize("frame", [20, 10])
 @pytest.mark.parametrize("way", BETWEEN_BAKES)
 def test_what_the_hips_carry_does_not_depend_on_the_frame_in_which_a_bake_is_begun(

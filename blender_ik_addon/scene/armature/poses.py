@@ -13,11 +13,11 @@ object, so undo, redo and files always have the one that belongs to the pose.
 """
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress, pairwise
-from typing import Any, Final
+from typing import Any, Final, cast
 from zlib import crc32
 
 import bpy
@@ -495,15 +495,26 @@ class PoseNote:
         return now != noted if len(now) == len(noted) else np.ones(len(now), dtype=bool)
 
 
-def note_posed(armature_object: Object, *, by_live: bool = False, sums: bytes | None = None) -> None:
+def note_posed(
+    armature_object: Object,
+    *,
+    by_live: bool = False,
+    sums: bytes | None = None,
+    but: Collection[str] = (),
+) -> None:
     """Note that Poise has posed the bones as they are, or that live mode has seen them so.
 
     Args:
         by_live: Whether it was live mode.
         sums: `pose_sums` of the pose, where these are known.
+        but: Bones that others have posed: they go on to differ from what is noted.
     """
     sums = pose_sums(raw_channels(armature_object)) if sums is None else sums
     before = PoseNote.of(armature_object)
     known = before.sums == sums
     by_live = by_live or (known and before.by_live)
+    if but:
+        names: Any = cast(Any, armature_object.pose).bones.keys()
+        others = np.array([name in but for name in names])
+        sums = np.where(others, ~np.frombuffer(sums, dtype="<u4"), np.frombuffer(sums, "<u4")).tobytes()
     PoseNote(sums, by_live, before.carried if known else "").store(armature_object)

@@ -360,7 +360,7 @@ class BakeJob(Job[BakeReport]):
         noted = GroupSnapshot(settings)
         self._undo.callback(self._restore, lambda own: noted.restore(settings_of(own)))
         note_where_held(armature_object, self._all_held)
-        note_pose_held(armature_object)
+        note_pose_held(armature_object, self._to.span)
         show(armature_object, self._rig, report)
         settings.last_bake = translated(report.summary())
         settings.last_frames = "\n".join(looked_at)

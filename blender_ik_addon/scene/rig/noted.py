@@ -37,6 +37,7 @@ from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_
 from ..animation.fcurves import (
     bone_path,
     is_moved,
+    own_curves,
     played_channels,
     present_time,
     rotation_channel,
@@ -531,9 +532,18 @@ def note_carried(armature_object: Object, effectors: Sequence[Effector]) -> None
         replace(note, carried=_carried(armature_object, effectors)).store(armature_object)
 
 
-def note_pose_held(armature_object: Object) -> None:
-    """Note that nobody else has posed the body since it was noted where what follows is held."""
-    note_posed(armature_object)
+def note_pose_held(armature_object: Object, span: tuple[float, float] = (-np.inf, np.inf)) -> None:
+    """Note that nobody else has posed the body since it was noted where what follows is held.
+
+    Args:
+        span: The first and the last time that Poise has keyed: keys of others beside them stay theirs.
+    """
+    theirs = frozenset[str]()
+    if not span[0] <= present_time() <= span[1]:
+        keyed = {path for path, _ in own_curves(armature_object)}
+        theirs = posed_by_others(armature_object)
+        theirs = {bone for bone in theirs if any(bone_path(bone, name) in keyed for name in PROPERTIES)}
+    note_posed(armature_object, but=theirs)
     note_carried(armature_object, read_effectors(armature_object, drawing=True))
 
 
