@@ -32,7 +32,7 @@ import numpy as np
 from bpy.types import Bone, Depsgraph, Object
 
 from ...core import Pose, SolverOptions
-from ...core.arrays import FloatArray, alike
+from ...core.arrays import BoolArray, FloatArray, alike
 from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
 from ..animation.fcurves import (
     bone_path,
@@ -43,15 +43,16 @@ from ..animation.fcurves import (
     rotation_channel,
     within,
 )
-from ..animation.own_keys import bones_as_keyed, keys_that_place
+from ..animation.own_keys import channels_as_keyed, keys_that_place
 from ..armature.armature import Armature, world_from_armature
 from ..armature.poses import (
     PROPERTIES,
     PoseNote,
     RawChannels,
+    channels_told,
     named_bones,
     note_posed,
-    pose_sums,
+    pose_bytes,
     raw_channels,
 )
 from ..effectors.effectors import (
@@ -199,7 +200,7 @@ def moved_since_live(armature_object: Object) -> frozenset[str] | None:
     note = PoseNote.of(armature_object)
     if not (settings_of(armature_object).live and note.by_live):
         return None
-    return named_bones(armature_object, note.differs(pose_sums(raw_channels(armature_object))))
+    return named_bones(armature_object, note.differs(pose_bytes(raw_channels(armature_object))))
 
 
 def note_origin(armature_object: Object, armature: Armature, origin: Origin) -> None:
@@ -367,9 +368,21 @@ def _chain(armature_object: Object, effector: Effector) -> list[str]:
 
 def posed_by_others(armature_object: Object) -> frozenset[str]:
     """Return the bones that are neither as Poise has left them nor as keys of Poise play them."""
-    sums = pose_sums(raw_channels(armature_object))
-    moved = named_bones(armature_object, PoseNote.of(armature_object).differs(sums))
-    return moved - bones_as_keyed(armature_object, moved) if moved else moved
+    return named_bones(armature_object, np.logical_or.reduce(_changed_by_others(armature_object), axis=1))
+
+
+def _changed_by_others(armature_object: Object) -> BoolArray:
+    """Which channels of bones are neither as Poise has left them nor as its keys play them, (n, 17)."""
+    note, pose = PoseNote.of(armature_object), pose_bytes(raw_channels(armature_object))
+    changed = note.changed(pose)
+    if not changed.any():
+        return changed
+    channels, played = channels_told(armature_object, changed), np.zeros_like(changed)
+    as_keyed = channels_as_keyed(armature_object, channels)
+    played[changed] = [channel in as_keyed for channel in channels]
+    if not note.is_of(pose):  # nobody knows whether what has no keys has changed
+        changed &= ~played.any(axis=1, keepdims=True)
+    return changed & ~played
 
 
 def held_by_keys(
@@ -538,11 +551,10 @@ def note_pose_held(armature_object: Object, span: tuple[float, float] = (-np.inf
     Args:
         span: The first and the last time that Poise has keyed: keys of others beside them stay theirs.
     """
-    theirs = frozenset[str]()
+    theirs = None
     if not span[0] <= present_time() <= span[1]:
-        keyed = {path for path, _ in own_curves(armature_object)}
-        theirs = posed_by_others(armature_object)
-        theirs = {bone for bone in theirs if any(bone_path(bone, name) in keyed for name in PROPERTIES)}
+        theirs, keyed = _changed_by_others(armature_object), own_curves(armature_object)
+        theirs[theirs] = [channel in keyed for channel in channels_told(armature_object, theirs)]
     note_posed(armature_object, but=theirs)
     note_carried(armature_object, read_effectors(armature_object, drawing=True))
 
