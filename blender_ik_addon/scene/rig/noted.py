@@ -566,15 +566,15 @@ def bring_handle(armature_object: Object, effector: Effector, world_from_bone: F
         place_target(armature_object, entry, world_from_bone)
 
 
-def bring_handles(armature_object: Object, rows: Iterable[int], depsgraph: Depsgraph) -> None:
-    """Bring the targets of some effectors, as far as they follow, to their bones as these are shown.
+def bring_handles(armature_object: Object, depsgraph: Depsgraph) -> None:
+    """Bring the targets of all that follows to their bones as these are shown.
 
-    Where keys of bones play, targets are where the last solve has left them, and handles at the bones.
+    Where keys of bones play, targets are where the last solve has left them, and handles at the bones. It is
+    noted there where all are held: who moves one of them takes along what it carries from the same pose.
     """
     posed: Any = armature_object.evaluated_get(depsgraph)
-    wanted, effectors = set(rows), read_effectors(armature_object, drawing=True)
+    effectors = read_effectors(armature_object, drawing=True)
     note_taken_along(armature_object, effectors, depsgraph)
-    for effector in (e for e in effectors if e.index in wanted):
-        if effector.follows:
-            bone = posed.pose.bones[effector.bone].matrix
-            bring_handle(armature_object, effector, np.array(posed.matrix_world @ bone))
+    for effector in (e for e in effectors if e.follows):
+        bone = posed.pose.bones[effector.bone].matrix
+        bring_handle(armature_object, effector, np.array(posed.matrix_world @ bone))
