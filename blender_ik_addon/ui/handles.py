@@ -301,7 +301,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
         """Make the effector the active one of the list, and select its target; `extend`: beside others."""
         settings = settings_of(armature)
         target = target_of(taken_of(settings.effectors[self._index]))
-        bring_handles(armature, [self._index], context.evaluated_depsgraph_get())
+        bring_handles(armature, context.evaluated_depsgraph_get())
         if target is not None and target.visible_get(view_layer=context.view_layer):
             chosen = target.select_get()
             if not extend:
@@ -329,8 +329,7 @@ class POISE_OT_handle(EffectorOperator, label="Handle"):
             raise IKError("{effector}: {why}", effector=label_of(entry), why=why)
         if not _is_chosen(context, entry):
             self._choose(context, armature, extend=False)
-        chosen = [row for row, own in enumerate(entries) if row == self._index or _is_chosen(context, own)]
-        bring_handles(armature, chosen, context.evaluated_depsgraph_get())
+        bring_handles(armature, context.evaluated_depsgraph_get())
         if not self._moves and self.action != 'PRESS':
             context.window_manager.modal_handler_add(self)
         if context.mode == 'POSE':

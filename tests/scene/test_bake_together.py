@@ -14,7 +14,7 @@ from blender_ik_addon.scene import posing
 
 from . import builders
 from .bakes import cancel_at
-from .records import action_record, pose_record
+from .records import action_record, changes, file_record, pose_record
 
 FRAMES = range(1, 6)
 
@@ -153,12 +153,15 @@ def test_keys_in_an_action_of_both_stay_poises_own(pair: tuple[Any, Any], mutual
 @pytest.mark.parametrize("part", [0.3, 0.8])
 @pytest.mark.parametrize("to", ['ACTION', 'STRIP'])
 def test_one_cancel_puts_all_of_them_back(pair: tuple[Any, Any], part: float, to: str):
+    posing.set_state(pair[0], posing.add_effector(pair[0], "bone.001"), 'FOLLOW')
+    pair[0].pose.bones["bone.001"].rotation_quaternion.x = 0.1
     if to == 'STRIP':
         posing.bake_together(pair, FRAMES, to=to)
         bpy.context.scene.frame_set(1)
     before = [(pose_record(own), own.animation_data and len(own.animation_data.nla_tracks)) for own in pair]
-    actions = sorted(action.name for action in bpy.data.actions)
+    actions, noted = sorted(action.name for action in bpy.data.actions), file_record()
     cancel_at(posing.BakeJobs(pair, FRAMES, to=to), part)
+    assert not changes(noted, file_record())
     after = [(pose_record(own), own.animation_data and len(own.animation_data.nla_tracks)) for own in pair]
     assert after == before and sorted(action.name for action in bpy.data.actions) == actions
     posing.bake_together(pair, FRAMES, to=to)

@@ -385,6 +385,73 @@ def test_bones_that_are_posed_in_a_baked_frame_are_held_there_and_fingers_move_n
     np.testing.assert_allclose(np.reshape(anchors[2], (4, 4))[:3, 3], shown, atol=1e-4)
 
 
+@pytest.mark.parametrize("solves", [True, False])
+def test_a_pose_that_is_preferred_is_one_of_the_user_from_then_on(solves: bool):
+    """A bake that came before any solve held what follows from where it was before."""
+    armature = reaching((1, (0.0, 0.0, 0.0)), (20, (0.05, -0.55, -0.7)))
+    posing.bake(armature, range(1, 25))
+    bpy.context.scene.frame_set(20)
+    chest = effector(armature, "chest")
+    there, before = np.array(armature.pose.bones[chest.bone].matrix), tuple(chest.pin_matrix)
+    assert np.abs(there.ravel() - before).max() > 0.2
+    posing.prefer_present_pose(armature, ["head", "upper_arm.L"])
+    assert tuple(chest.pin_matrix) == before
+    posing.prefer_present_pose(armature, [bone.name for bone in armature.pose.bones])
+    if solves:
+        posing.solve_pose(armature)
+    bpy.context.scene.frame_set(1)
+    posing.bake(armature, range(1, 25))
+    np.testing.assert_allclose(np.reshape(chest.pin_matrix, (4, 4)), there, atol=1e-4)
+    bpy.context.scene.frame_set(1)
+    assert np.abs(np.array(armature.pose.bones[chest.bone].matrix)[:3, 3] - there[:3, 3]).max() < 0.1
+
+
+@pytest.mark.parametrize("shown", [40, 1])
+def test_what_the_user_has_keyed_beside_the_frames_of_a_bake_stays_a_pose_of_the_user(shown: int):
+    """A bake noted the pose of the frame that was shown as its own, whoever had keyed it."""
+    armature = reaching((1, (0.0, 0.0, 0.0)), (20, (0.05, -0.55, -0.7)))
+    chest, hips = effector(armature, "chest"), armature.pose.bones["hips"]
+    hips.rotation_mode = 'XYZ'
+    for frame, turn in ((1, 0.0), (40, 0.4)):
+        hips.rotation_euler.x = turn
+        hips.keyframe_insert("rotation_euler", frame=frame)
+    bpy.context.scene.frame_set(shown)
+    posing.bake(armature, range(1, 25), replace=True)
+    bpy.context.scene.frame_set(40)
+    there = np.array(armature.pose.bones[chest.bone].matrix)
+    posing.solve_pose(armature)
+    np.testing.assert_allclose(np.reshape(chest.pin_matrix, (4, 4)), there, atol=1e-4)
+    bpy.context.scene.frame_set(12)
+    posing.solve_pose(armature)
+    np.testing.assert_allclose(np.reshape(chest.pin_matrix, (4, 4)), there, atol=1e-4)
+
+
+@pytest.mark.parametrize("path", ["location", "scale"])
+def test_a_channel_without_a_key_that_is_changed_in_a_baked_frame_is_a_pose_of_the_user(path: str):
+    """Of a bone that Poise had keyed only the channels with keys were looked at."""
+    armature = reaching((1, (0.0, 0.0, 0.0)), (20, (0.05, -0.55, -0.7)))
+    posing.bake(armature, range(1, 25), channels='ROTATION')
+    chest, hips = effector(armature, "chest"), armature.pose.bones["hips"]
+    bpy.context.scene.frame_set(20)
+    setattr(hips, path, [value + 0.1 for value in getattr(hips, path)])
+    bpy.context.view_layer.update()
+    there = np.array(armature.pose.bones[chest.bone].matrix)
+    posing.solve_pose(armature)
+    np.testing.assert_allclose(np.reshape(chest.pin_matrix, (4, 4)), there, atol=1e-4)
+
+
+def test_keys_of_a_bake_are_no_pose_of_the_user_when_a_bone_is_added():
+    armature = reaching((1, (0.0, 0.0, 0.0)), (20, (0.05, -0.55, -0.7)))
+    posing.bake(armature, range(1, 25))
+    before = tuple(effector(armature, "chest").pin_matrix)
+    bpy.context.view_layer.objects.active = armature
+    bpy.ops.object.mode_set(mode='EDIT')
+    armature.data.edit_bones.new("added").tail = (0.0, 0.0, 0.1)
+    bpy.ops.object.mode_set(mode='OBJECT')
+    solved_in(armature, 20)
+    assert tuple(effector(armature, "chest").pin_matrix) == before
+
+
 @pytest.mark.parametrize("frame", [20, 10])
 @pytest.mark.parametrize("way", BETWEEN_BAKES)
 def test_what_the_hips_carry_does_not_depend_on_the_frame_in_which_a_bake_is_begun(
@@ -508,12 +575,17 @@ def test_handles_of_what_follows_are_brought_to_the_bones_that_keys_have_moved(a
     posing.bake(armature, range(1, 21))
     bpy.context.scene.frame_set(20)
     depsgraph = bpy.context.evaluated_depsgraph_get()
-    before, stays = place(armature, "hips"), chest.matrix_world.copy()
+    before, shown = place(armature, "hips"), matrices(armature)
     assert np.linalg.norm(np.array(hips.matrix_world.translation) - before) > 0.1
-    bring_handles(armature, [armature.poise.effectors.find(part) for part in ("hips", "hand.L")], depsgraph)
+    reached = hand.matrix_world.copy()
+    bring_handles(armature, depsgraph)
+    bpy.context.view_layer.update()
+    np.testing.assert_array_equal(matrices(armature), shown)
+    assert hand.matrix_world == reached
     np.testing.assert_allclose(place(armature, "hips"), before, atol=1e-6)
     np.testing.assert_allclose(hips.matrix_world.translation, before, atol=1e-5)
-    assert chest.matrix_world == stays
+    above = place(armature, effector(armature, "chest").bone)
+    np.testing.assert_allclose(chest.matrix_world.translation, above, atol=1e-5)
     assert present_state(armature, effector(armature, "hips")) == 'FOLLOW'
     hips.location.x += 0.05
     bpy.context.view_layer.update()
@@ -521,6 +593,28 @@ def test_handles_of_what_follows_are_brought_to_the_bones_that_keys_have_moved(a
     np.testing.assert_allclose(
         place(armature, "hips"), before + np.array((0.05, 0.0, 0.0)), atol=HALF_MILLIMETRE
     )
+
+
+def test_hips_that_are_moved_by_their_target_after_a_click_on_another_handle_do_not_throw_the_chest_away(
+    armature: Any,
+):
+    """It was noted where the chest was held in the frame that was shown, but for hips of another frame."""
+    for part, way in (("foot.L", 0.0), ("foot.R", 0.0), ("hand.L", -0.4)):
+        target = effector(armature, part).target
+        target.keyframe_insert("location", frame=1)
+        target.location += Vector((0.0, -0.5, way))
+        target.keyframe_insert("location", frame=20)
+    bpy.context.scene.frame_set(1)
+    posing.bake(armature, range(1, 25))
+    bpy.context.scene.frame_set(20)
+    before, hips = matrices(armature), effector(armature, "hips").target
+    bring_handles(armature, bpy.context.evaluated_depsgraph_get())
+    hips.matrix_world = armature.matrix_world @ armature.pose.bones["hips"].matrix
+    hips.location.x += 1e-3
+    bpy.context.view_layer.update()
+    posing.solve_pose(armature)
+    assert states(armature)["hips"] == 'REACH'
+    assert np.abs(matrices(armature) - before)[:, :3, 3].max() < 0.01
 
 
 def test_what_mirror_has_posed_follows_from_where_it_is_then(armature: Any):

@@ -28,10 +28,8 @@ from .fcurves import (
     KeyArrays,
     all_curves,
     assign_keys,
-    bone_path,
     is_locked,
     own_curves,
-    placing,
     player_of,
     playing_strips,
     present_time,
@@ -206,34 +204,30 @@ def channels_with_own_keys(obj: bpy.types.Object, span: tuple[float, float]) -> 
     return found
 
 
-def bones_as_keyed(obj: bpy.types.Object, bones: Iterable[str]) -> frozenset[str]:
-    """Return those of some bones that are where keys of Poise alone play them in the present frame.
+def channels_as_keyed(obj: bpy.types.Object, channels: Iterable[Channel]) -> set[Channel]:
+    """Return those of some channels that are where keys of Poise alone play them in the present frame.
 
-    Where NLA strips play, a bone that was moved since without a key is not told from one that was not.
+    Where NLA strips play, one that was moved since without a key is not told from one that was not.
     """
-    time, pose = present_time(), cast(Any, obj.pose)
+    time = present_time()
     strips = playing_strips(obj, (time, time))
     played = [
         (own_curves(obj, strip), _Note.of(obj, _action_of(obj, strip)), None if strip else time)
         for strip in ("", *strips)
     ]
 
-    def is_as_keyed(bone: Any) -> bool:
-        names = (*placing(bone), "scale")
-        channels = [(bone_path(bone.name, name), index) for name in names for index in range(4)]
-        own = [
-            (own, note, curves[own], at) for curves, note, at in played for own in channels if own in curves
-        ]
-        own = [each for each in own if not each[2].mute]
+    def is_as_keyed(channel: Channel) -> bool:
+        own = [(curves[channel], note, at) for curves, note, at in played if channel in curves]
+        own = [each for each in own if not each[0].mute]
         return bool(own) and all(
             (bool(strips) or _is_where_played(obj, channel, curve, time))
             and _are_own_around(channel, read_keys(curve, *_SUMMED), note, at)
-            for channel, note, curve, at in own
+            for curve, note, at in own
         )
 
     if not any(len(note.sums) for _, note, _ in played):
-        return frozenset()
-    return frozenset(name for name in bones if is_as_keyed(pose.bones[name]))
+        return set()
+    return set(filter(is_as_keyed, channels))
 
 
 def _is_where_played(obj: bpy.types.Object, channel: Channel, curve: bpy.types.FCurve, time: float) -> bool:

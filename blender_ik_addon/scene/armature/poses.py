@@ -5,20 +5,19 @@ Bones that constraints or drivers pose are read as the channels that give the sa
 kinematics of a pose that was read equals `PoseBone.matrix` on the evaluated object. Each bone is written in
 its own rotation mode, by the representation that is nearest to what it has.
 
-Of the pose that Poise knows of check sums are noted in the file, and who has written it. Bones whose check
-sum is another one have been posed by hand, by a script or by the animation since. What Solve, a drag, a bake
-or Mirror has posed is by Poise, and live mode has not seen it yet. What belongs to just this pose stands
-behind the sums: the targets of the solve that has left it, see `rig.noted`. The note is a property of the
-object, so undo, redo and files always have the one that belongs to the pose.
+The pose that Poise knows of is noted in the file, channel by channel, and who has written it. Bones with
+other channels have been posed by hand, by a script or by the animation since. What Solve, a drag, a bake or
+Mirror has posed is by Poise, and live mode has not seen it yet. What belongs to just this pose stands behind
+it: the targets of the solve that has left it, see `rig.noted`. The note is a property of the object, so undo,
+redo and files always have the one that belongs to the pose.
 """
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress, pairwise
 from typing import Any, Final
-from zlib import crc32
 
 import bpy
 import numpy as np
@@ -31,7 +30,7 @@ from ...core.messages import listed
 from ...core.model.kinematics import orthogonalized, parent_transform
 from ...core.model.rotation import euler_within, matrix_from_euler
 from ...core.model.skeleton import CHANNELS, Pose, Skeleton
-from ..animation.fcurves import ChannelKeys, action_curves, bone_keys, bone_path, rotation_channel
+from ..animation.fcurves import Channel, ChannelKeys, action_curves, bone_keys, bone_path, rotation_channel
 from ..properties.settings import settings_of
 from .armature import NO_SCALE, Armature, check_armature, read_all
 from .rotation_modes import bone_rotations, matrices_of
@@ -448,10 +447,9 @@ def _rotations(
 # What is noted
 
 
-def pose_sums(channels: RawChannels) -> bytes:
-    """Check sums of the channels of all bones, 32 bits each."""
-    alike = channels + 0.0  # a pose that is pasted flipped has zeros of -0.0
-    return np.array([crc32(row.tobytes()) for row in alike], dtype="<u4").tobytes()
+def pose_bytes(channels: RawChannels) -> bytes:
+    """The channels of all bones as they are noted and compared."""
+    return (channels + 0.0).astype("<f4").tobytes()  # a pose that is pasted flipped has zeros of -0.0
 
 
 def named_bones(armature_object: Object, bones: npt.NDArray[np.bool_]) -> frozenset[str]:
@@ -464,8 +462,8 @@ def named_bones(armature_object: Object, bones: npt.NDArray[np.bool_]) -> frozen
 class PoseNote:
     """What is noted of a pose."""
 
-    sums: bytes
-    """`pose_sums`; of other bones if the length differs."""
+    pose: bytes
+    """`pose_bytes`; of other bones if the length differs."""
     by_live: bool = False
     """Whether live mode has left or seen it, and not another part of Poise."""
     carried: str = ""
@@ -474,41 +472,67 @@ class PoseNote:
     @classmethod
     def of(cls, armature_object: Object) -> "PoseNote":
         """Read it."""
-        author, sums, carried = f"{settings_of(armature_object).pose_note}  ".split(" ")[:3]
-        return cls(b64decode(sums), author == "live", carried)
+        author, pose, carried = f"{settings_of(armature_object).pose_note}  ".split(" ")[:3]
+        return cls(b64decode(pose), author == "live", carried)
 
     def store(self, armature_object: Object) -> None:
         """Note it in the file."""
         author = "live" if self.by_live else "poise"
-        note = f"{author} {b64encode(self.sums).decode()} {self.carried}"
+        note = f"{author} {b64encode(self.pose).decode()} {self.carried}"
         settings_of(armature_object).pose_note = note
 
     def restore(self, armature_object: Object) -> None:
         """Note this again, with the pose, which others may have solved for meanwhile."""
         now = PoseNote.of(armature_object)
         if now != self:
-            PoseNote(self.sums, False, "" if now.carried else self.carried).store(armature_object)
+            PoseNote(self.pose, False, "" if now.carried else self.carried).store(armature_object)
 
-    def differs(self, sums: bytes) -> npt.NDArray[np.bool_]:
+    def is_of(self, pose: bytes) -> bool:
+        """Whether a pose is one of the bones of which this was noted."""
+        return len(pose) == len(self.pose)
+
+    def changed(self, pose: bytes) -> BoolArray:
+        """Which channels are others than noted, (n, 17); all where other bones were noted."""
+        now = _words(pose)
+        return now != _words(self.pose) if self.is_of(pose) else np.ones(now.shape, dtype=np.bool_)
+
+    def differs(self, pose: bytes) -> BoolArray:
         """Which bones are posed otherwise than noted, (n,); all where other bones were noted."""
-        now, noted = np.frombuffer(sums, dtype="<u4"), np.frombuffer(self.sums, dtype="<u4")
-        return now != noted if len(now) == len(noted) else np.ones(len(now), dtype=bool)
+        return np.asarray(self.changed(pose).any(axis=1))
 
 
-def note_wanted(armature_object: Object) -> None:
-    """Note that the pose is one that the user wants, whoever has left it: what follows is held from it."""
-    replace(PoseNote.of(armature_object), carried="").store(armature_object)
+def _words(pose: bytes) -> npt.NDArray[np.uint32]:
+    """What `pose_bytes` returns by bone and channel, (n, 17), equal where it is so to the bit."""
+    return np.frombuffer(pose, dtype="<u4").reshape(-1, _COLUMNS)
 
 
-def note_posed(armature_object: Object, *, by_live: bool = False, sums: bytes | None = None) -> None:
+def channels_told(armature_object: Object, which: BoolArray) -> list[Channel]:
+    """Return the channels of bones that are told by `which` (n, 17), row by row."""
+    bones: Any = () if armature_object.pose is None else armature_object.pose.bones
+    names = [bone.name for bone in bones]
+    columns = [(name, index) for name, own in PROPERTIES.items() for index in range(own.stop - own.start)]
+    found = ((names[row], *columns[column]) for row, column in np.argwhere(which).tolist())
+    return [(bone_path(bone, name), index) for bone, name, index in found]
+
+
+def note_posed(
+    armature_object: Object,
+    *,
+    by_live: bool = False,
+    pose: bytes | None = None,
+    but: BoolArray | None = None,
+) -> None:
     """Note that Poise has posed the bones as they are, or that live mode has seen them so.
 
     Args:
         by_live: Whether it was live mode.
-        sums: `pose_sums` of the pose, where these are known.
+        pose: `pose_bytes` of the pose, where these are known.
+        but: Channels that others have changed, (n, 17): what is noted of these stays.
     """
-    sums = pose_sums(raw_channels(armature_object)) if sums is None else sums
+    pose = pose_bytes(raw_channels(armature_object)) if pose is None else pose
     before = PoseNote.of(armature_object)
-    known = before.sums == sums
+    known = before.pose == pose
     by_live = by_live or (known and before.by_live)
-    PoseNote(sums, by_live, before.carried if known else "").store(armature_object)
+    if but is not None and before.is_of(pose):
+        pose = np.where(but, _words(before.pose), _words(pose)).tobytes()
+    PoseNote(pose, by_live, before.carried if known else "").store(armature_object)

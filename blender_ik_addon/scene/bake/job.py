@@ -31,11 +31,11 @@ from ..armature.limits import REPORTED
 from ..armature.poses import channel_values, rotation_values
 from ..armature.restoring import (
     ActionSnapshot,
+    GroupSnapshot,
     PlayedSnapshot,
     block_with_uid,
     go_to_frame,
     played_restored,
-    settings_restored_on_error,
 )
 from ..effectors.effectors import check_evaluated
 from ..jobs import Job, check_progress
@@ -355,17 +355,18 @@ class BakeJob(Job[BakeReport]):
         armature_object = self._object()
         settings = settings_of(armature_object)
         looked_at = [f"{frame} {translated(text)}" for frame, text in report.frames_to_look_at]
-        with settings_restored_on_error(armature_object):
-            self._keyed = self._written
-            self._put_back()
-            note_where_held(armature_object, self._all_held)
-            note_pose_held(armature_object)
-            show(armature_object, self._rig, report)
-            settings.last_bake = translated(report.summary())
-            settings.last_frames = "\n".join(looked_at)
-            self._held.close()
-            if not self.is_part:
-                self.complete()
+        self._keyed = self._written
+        self._put_back()
+        noted = GroupSnapshot(settings)
+        self._undo.callback(self._restore, lambda own: noted.restore(settings_of(own)))
+        note_where_held(armature_object, self._all_held)
+        note_pose_held(armature_object, self._to.span)
+        show(armature_object, self._rig, report)
+        settings.last_bake = translated(report.summary())
+        settings.last_frames = "\n".join(looked_at)
+        self._held.close()
+        if not self.is_part:
+            self.complete()
 
     def complete(self) -> None:
         """Let all stay that was baked: nothing can be put back any more."""

@@ -14,9 +14,10 @@ from ...core.model.rotation import euler_from_matrix_near, matrix_in_mode, neare
 from ..animation.fcurves import bone_path, key_frames, own_curves, rotation_channel, sample_channels
 from ..armature.armature import read_armature
 from ..armature.limits import BoneLimits, joint_entries, limits_of, own_limits, store_limits
-from ..armature.poses import note_wanted, read_pose, write_pose
+from ..armature.poses import read_pose, write_pose
 from ..armature.role_table import read_character
 from ..properties.naming import bone_names
+from ..rig.noted import hold_as_shown
 
 WITHIN: Final = 1e-3
 """How far inside its limits [rad] a pose is to which they were widened."""
@@ -31,15 +32,17 @@ SAME_PREFERENCE: Final = 1e-6
 def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[str, ...]:
     """Make the present angles of bones, clamped to their limits, the preferred ones; return which changed.
 
-    Bones that do not turn are left out. What follows is held from the present pose then.
+    Bones that do not turn are left out. What of these and below them follows is held from the present pose
+    then.
 
     Raises:
-        IKError: The armature cannot be posed, or has no such bone.
+        IKError: The armature cannot be posed, or has no such bone; nothing is changed then.
     """
-    armature = read_armature(armature_object)
+    armature, names = read_armature(armature_object), bone_names(bones)
     read_pose(armature_object, armature)  # it is refused before anything is written
     skeleton = armature.skeleton
-    turning = [name for name in bone_names(bones) if skeleton.free[skeleton.index(name), 3:].any()]
+    turning = [name for name in names if skeleton.free[skeleton.index(name), 3:].any()]
+    hold_as_shown(armature_object, names)
     for name in turning:
         own_limits(armature_object, name)
     changed: list[str] = []
@@ -48,8 +51,6 @@ def prefer_present_pose(armature_object: Object, bones: Iterable[str]) -> tuple[
         if not np.allclose(angles, own.preferred, atol=SAME_PREFERENCE):
             changed.append(name)
         store_limits(armature_object, name, replace(own, preferred=angles))  # rounding is not to be seen
-    if changed:
-        note_wanted(armature_object)
     return tuple(changed)
 
 

@@ -31,7 +31,7 @@ from ..armature.poses import (
     evaluated_matrices,
     named_bones,
     note_posed,
-    pose_sums,
+    pose_bytes,
     raw_channels,
     read_pose,
     write_pose,
@@ -231,14 +231,14 @@ class _Update:
         self.note = note = LiveState.of(armature_object)
         """As it was left."""
         self.bones, self.held = note.bones, note.held
-        self.sums = pose_sums(channels)
+        self.pose_bytes = pose_bytes(channels)
         """Of the pose as it is found, and then as it is left."""
         pose_note, fresh = PoseNote.of(armature_object), note.aims == NOTHING
         unseen = fresh or not pose_note.by_live
-        moved = named_bones(armature_object, pose_note.differs(self.sums) | unseen)
+        moved = named_bones(armature_object, pose_note.differs(self.pose_bytes) | unseen)
         """Bones that others have moved; all where another part of Poise has, or Live was just switched on."""
-        same_bones = len(pose_note.sums) == len(self.sums)
-        self.by_hand = named_bones(armature_object, pose_note.differs(self.sums) & same_bones)
+        same_bones = pose_note.is_of(self.pose_bytes)
+        self.by_hand = named_bones(armature_object, pose_note.differs(self.pose_bytes) & same_bones)
         """Those of them that Poise has not moved; none where other bones were noted."""
         if self.by_hand and armature_object.session_uid in LIVE.replayed:
             trigger, self.by_hand = Trigger.FRAME, frozenset[str]()
@@ -291,7 +291,7 @@ class _Update:
             if reposed or not self._same_body:
                 body.fields.clear()  # another body by now
         self.body, self.rig = body, body.rig
-        body.state, body.sums = state, body.sums or pose_note.sums
+        body.state, body.pose_bytes = state, body.pose_bytes or pose_note.pose
 
     def _driven_bones_moved(self, body: Body, posed: Collection[str]) -> bool:
         """Whether driven bones are elsewhere than the last solve took them to be.
@@ -392,7 +392,7 @@ class _Update:
             owes_none = note.aims == NOTHING or (self.matched and note.keyed == note.aims)
             note = LiveState(aims, self.bones, self.held, aims if owes_none else note.keyed)
             note.store(self.armature_object)
-        body.sums = self.sums
+        body.pose_bytes = self.pose_bytes
         if body.state is not State.RETURNING:
             body.home = None
         if not self.tool:
@@ -435,8 +435,8 @@ class _Update:
         if settings.fk_moves_targets and self.tool and body.posed is None:
             targets = [settings.effectors[effector.index].target for effector in rig.effectors]
             placed = ValuesSnapshot.placing(filter(None, targets))
-            body.posed = Posed(body.sums, placed, Shown.of(armature_object))
-        if body.posed is not None and body.posed.sums == self.sums:
+            body.posed = Posed(body.pose_bytes, placed, Shown.of(armature_object))
+        if body.posed is not None and body.posed.pose_bytes == self.pose_bytes:
             body.posed.restore(armature_object)
         else:
             shown = armature_object.evaluated_get(self.depsgraph)
@@ -496,8 +496,8 @@ class _Update:
 
     def _left(self) -> None:
         """Note that live mode leaves the pose so."""
-        self.sums = pose_sums(raw_channels(self.armature_object))
-        note_posed(self.armature_object, by_live=True, sums=self.sums)
+        self.pose_bytes = pose_bytes(raw_channels(self.armature_object))
+        note_posed(self.armature_object, by_live=True, pose=self.pose_bytes)
 
     def _solve(self, action: Action) -> tuple[Report, Followed]:
         """Solve, or take a step of the way, and write the pose."""
@@ -510,7 +510,9 @@ class _Update:
         measured = rig.measure(armature_object, self.depsgraph, frames) if astray else None
         # The methods of the papers cannot follow: they solve.
         steps = action is not Action.SOLVE and not options.differential
-        before = body.tracked if body.tracked is not None and body.tracked.sums == self.sums else None
+        before = (
+            body.tracked if body.tracked is not None and body.tracked.pose_bytes == self.pose_bytes else None
+        )
         tracked = Tracked.of(Follower if steps else Tracker, plan, options, frames, before)
         body.tracked = None  # until all has gone well
         if not steps:
@@ -528,7 +530,7 @@ class _Update:
         joints = sorted({*tracked.joints, *let_go.tolist()})
         write_pose(armature_object, rig.armature, found.pose, joints)
         self._left()
-        body.tracked = replace(tracked, sums=self.sums)
+        body.tracked = replace(tracked, pose_bytes=self.pose_bytes)
         report = solved_report(
             armature_object, rig, plan, frames, found.errors, found.status, found.iterations, measured
         )
@@ -588,7 +590,7 @@ def _read(
     before, body = body, Body(rig, settings)
     if before is not None and before.rig.chains == rig.chains:
         body.start, body.fields, body.home = before.start, before.fields, before.home
-        body.sums, body.changed = before.sums, before.changed
+        body.pose_bytes, body.changed = before.pose_bytes, before.changed
     driven = None if before is None else before.driven_bones
     body.driven_bones = DrivenBones.of(rig, armature_object, depsgraph, driven)
     LIVE.bodies[armature_object.session_uid] = body

@@ -151,8 +151,8 @@ class Resting:
 class Posed:
     """Targets before a tool began to pose bones by hand, which may be cancelled."""
 
-    sums: bytes
-    """Of the pose."""
+    pose_bytes: bytes
+    """The pose."""
     placed: ValuesSnapshot
     shown: Shown
 
@@ -170,8 +170,8 @@ class Body:
     settings: tuple[object, ...]
     """What the rig depends on besides, see `read_settings`."""
     state: State = State.AT_REST
-    sums: bytes = b""
-    """`pose_sums` of the pose as the last update has left it."""
+    pose_bytes: bytes = b""
+    """The pose as the last update has left it."""
     changed: bool = False
     """Whether the last solve was for a change without a tool. More of them go on from where that began: what
     follows stays held where it was then, however many updates a script makes."""

@@ -34,8 +34,8 @@ class Tracked:
     """Those that move."""
     preferred: FloatArray | None = None
     """As `Plan.preferred`."""
-    sums: bytes = b""
-    """`pose_sums` of the pose that was written last."""
+    pose_bytes: bytes = b""
+    """The pose that was written last."""
 
     @classmethod
     def of(

@@ -750,7 +750,7 @@ class POISE_PG_armature(Declared, PropertyGroup):
         "Poses of bones that live mode has not written: influences below 1 begin there"
     )
     pose_note: str = text("Pose Note", options={'HIDDEN'})(
-        "Checksums of the bones as Poise has left or seen them, and targets of the solve that has left them"
+        "Pose of the bones as Poise has left or seen it, and targets of the solve that has left it"
     )
     live_problem: str = text("Live Problem")("Why live mode cannot solve")
     last_message: str = text("Last Message")("Report of the last solve or bake")

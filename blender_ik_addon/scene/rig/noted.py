@@ -24,31 +24,35 @@ from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
+from itertools import compress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+import bpy
 import numpy as np
 from bpy.types import Bone, Depsgraph, Object
 
 from ...core import Pose, SolverOptions
-from ...core.arrays import FloatArray, alike
+from ...core.arrays import BoolArray, FloatArray, alike
 from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
 from ..animation.fcurves import (
     bone_path,
     is_moved,
+    own_curves,
     played_channels,
     present_time,
     rotation_channel,
     within,
 )
-from ..animation.own_keys import bones_as_keyed, keys_that_place
+from ..animation.own_keys import channels_as_keyed, keys_that_place
 from ..armature.armature import Armature, world_from_armature
 from ..armature.poses import (
     PROPERTIES,
     PoseNote,
     RawChannels,
+    channels_told,
     named_bones,
     note_posed,
-    pose_sums,
+    pose_bytes,
     raw_channels,
 )
 from ..effectors.effectors import (
@@ -196,7 +200,7 @@ def moved_since_live(armature_object: Object) -> frozenset[str] | None:
     note = PoseNote.of(armature_object)
     if not (settings_of(armature_object).live and note.by_live):
         return None
-    return named_bones(armature_object, note.differs(pose_sums(raw_channels(armature_object))))
+    return named_bones(armature_object, note.differs(pose_bytes(raw_channels(armature_object))))
 
 
 def note_origin(armature_object: Object, armature: Armature, origin: Origin) -> None:
@@ -364,9 +368,21 @@ def _chain(armature_object: Object, effector: Effector) -> list[str]:
 
 def posed_by_others(armature_object: Object) -> frozenset[str]:
     """Return the bones that are neither as Poise has left them nor as keys of Poise play them."""
-    sums = pose_sums(raw_channels(armature_object))
-    moved = named_bones(armature_object, PoseNote.of(armature_object).differs(sums))
-    return moved - bones_as_keyed(armature_object, moved) if moved else moved
+    return named_bones(armature_object, np.logical_or.reduce(_changed_by_others(armature_object), axis=1))
+
+
+def _changed_by_others(armature_object: Object) -> BoolArray:
+    """Which channels of bones are neither as Poise has left them nor as its keys play them, (n, 17)."""
+    note, pose = PoseNote.of(armature_object), pose_bytes(raw_channels(armature_object))
+    changed = note.changed(pose)
+    if not changed.any():
+        return changed
+    channels, played = channels_told(armature_object, changed), np.zeros_like(changed)
+    as_keyed = channels_as_keyed(armature_object, channels)
+    played[changed] = [channel in as_keyed for channel in channels]
+    if not note.is_of(pose):  # nobody knows whether what has no keys has changed
+        changed &= ~played.any(axis=1, keepdims=True)
+    return changed & ~played
 
 
 def held_by_keys(
@@ -394,6 +410,24 @@ def held_by_keys(
         return replace(effector, anchors=(_bone_now(armature_object, effector, depsgraph),))
 
     return with_carriers(armature_object, tuple(map(held, effectors)), depsgraph)
+
+
+def hold_as_shown(armature_object: Object, bones: Iterable[str]) -> None:
+    """Note that some bones are as the user wants them, whoever has posed them: what is below is held there.
+
+    Raises:
+        IKError: The armature is scaled to nothing, or the place of a target is not a number.
+    """
+    if not any(entry.enabled and entry.state == 'FOLLOW' for entry in settings_of(armature_object).effectors):
+        return
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    effectors, wanted = read_effectors(armature_object, drawing=True), set(bones)
+    own = [e.follows and not wanted.isdisjoint(_chain(armature_object, e)) for e in effectors]
+    held = tuple(
+        replace(effector, anchors=(_bone_now(armature_object, effector, depsgraph),)) if is_own else effector
+        for effector, is_own in zip(effectors, own, strict=True)
+    )
+    note_where_held(armature_object, compress(with_carriers(armature_object, held, depsgraph), own))
 
 
 def play_keys(armature_object: Object, effectors: Sequence[Effector]) -> bool:
@@ -444,7 +478,7 @@ def _carried(armature_object: Object, effectors: Sequence[Effector]) -> str:
     return digest(repr([(own.index, carriers(armature_object, known, own)) for own in following])).hex()
 
 
-def note_where_held(armature_object: Object, effectors: Sequence[Effector]) -> None:
+def note_where_held(armature_object: Object, effectors: Iterable[Effector]) -> None:
     """Write where bones are held, but for what keys say."""
     entries = settings_of(armature_object).effectors
     for effector in effectors:
@@ -511,9 +545,17 @@ def note_carried(armature_object: Object, effectors: Sequence[Effector]) -> None
         replace(note, carried=_carried(armature_object, effectors)).store(armature_object)
 
 
-def note_pose_held(armature_object: Object) -> None:
-    """Note that nobody else has posed the body since it was noted where what follows is held."""
-    note_posed(armature_object)
+def note_pose_held(armature_object: Object, span: tuple[float, float] = (-np.inf, np.inf)) -> None:
+    """Note that nobody else has posed the body since it was noted where what follows is held.
+
+    Args:
+        span: The first and the last time that Poise has keyed: keys of others beside them stay theirs.
+    """
+    theirs = None
+    if not span[0] <= present_time() <= span[1]:
+        theirs, keyed = _changed_by_others(armature_object), own_curves(armature_object)
+        theirs[theirs] = [channel in keyed for channel in channels_told(armature_object, theirs)]
+    note_posed(armature_object, but=theirs)
     note_carried(armature_object, read_effectors(armature_object, drawing=True))
 
 
@@ -524,15 +566,15 @@ def bring_handle(armature_object: Object, effector: Effector, world_from_bone: F
         place_target(armature_object, entry, world_from_bone)
 
 
-def bring_handles(armature_object: Object, rows: Iterable[int], depsgraph: Depsgraph) -> None:
-    """Bring the targets of some effectors, as far as they follow, to their bones as these are shown.
+def bring_handles(armature_object: Object, depsgraph: Depsgraph) -> None:
+    """Bring the targets of all that follows to their bones as these are shown.
 
-    Where keys of bones play, targets are where the last solve has left them, and handles at the bones.
+    Where keys of bones play, targets are where the last solve has left them, and handles at the bones. It is
+    noted there where all are held: who moves one of them takes along what it carries from the same pose.
     """
     posed: Any = armature_object.evaluated_get(depsgraph)
-    wanted, effectors = set(rows), read_effectors(armature_object, drawing=True)
+    effectors = read_effectors(armature_object, drawing=True)
     note_taken_along(armature_object, effectors, depsgraph)
-    for effector in (e for e in effectors if e.index in wanted):
-        if effector.follows:
-            bone = posed.pose.bones[effector.bone].matrix
-            bring_handle(armature_object, effector, np.array(posed.matrix_world @ bone))
+    for effector in (e for e in effectors if e.follows):
+        bone = posed.pose.bones[effector.bone].matrix
+        bring_handle(armature_object, effector, np.array(posed.matrix_world @ bone))

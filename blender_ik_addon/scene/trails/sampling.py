@@ -45,7 +45,7 @@ from ..armature.poses import (
     PoseNote,
     RawPose,
     named_bones,
-    pose_sums,
+    pose_bytes,
     poses_of,
     raw_channels,
 )
@@ -362,7 +362,7 @@ def solve_at(armature_object: Object, sampled: Sampled, frame: int) -> FloatArra
         posed = armature_object.evaluated_get(graph)  # the original one stays in the frame that is shown
         raw = replace(raw, pose=RawPose.read(posed, rig.armature, shown=raw.pose.shown))
         note, channels = PoseNote.of(armature_object), raw_channels(posed)
-        replayed = named_bones(armature_object, note.differs(pose_sums(channels)) | (not note.by_live))
+        replayed = named_bones(armature_object, note.differs(pose_bytes(channels)) | (not note.by_live))
     frames = rig.frames_of([raw])
     # As in live mode influences below 1 begin where the animation puts bones, else where they were noted.
     present = poses_of(rig.armature, [raw.pose])[0]

@@ -103,7 +103,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "Chain Depth": "Kettentiefe",
     "Channels": "Kanäle",
     "Check sums of the keys that Poise has written: others are not replaced unasked": "Prüfsummen der Schlüsselbilder, die Poise geschrieben hat: Andere werden nicht ungefragt ersetzt",
-    "Checksums of the bones as Poise has left or seen them, and targets of the solve that has left them": "Prüfsummen der Knochen, wie Poise sie hinterlassen oder gesehen hat, und Ziele des Lösens, das sie so hinterlassen hat",
+    "Pose of the bones as Poise has left or seen it, and targets of the solve that has left it": "Pose der Knochen, wie Poise sie hinterlassen oder gesehen hat, und Ziele des Lösens, das sie so hinterlassen hat",
     "Chest": "Brust",
     "Choose Handle": "Griff wählen",
     "Choose it when the mouse is released, move it when the mouse is dragged": "Beim Loslassen der Maus auswählen, beim Ziehen bewegen",
