@@ -133,10 +133,10 @@ def make_plan(
     reached = {joint for _, joints in chains for joint in joints}
     usual, stiffness = skeleton.preferred.copy(), skeleton.stiffness.copy()
     for goal in active:
-        if goal.effector.follows and goal.effector.anchors:
-            joint = skeleton.index(goal.effector.bone)
-            held = _channels_where_held(goal, joint)
-            usual[joint] = np.where(np.isnan(usual[joint]), held, usual[joint])
+        joint = skeleton.index(goal.effector.bone)
+        if np.isnan(usual[joint]).any() and _says_where(goal):
+            led = _channels_where_led(goal, joint)
+            usual[joint] = np.where(np.isnan(usual[joint]), led, usual[joint])
     every = (len(frames), *usual.shape)
     preferred = np.full(every, np.nan) if recorded is None else recorded.copy()
     others = [(goal, joints) for goal, joints in chains if goal not in stays]
@@ -241,8 +241,15 @@ def _way(skeleton: Skeleton, begin: FloatArray, end: FloatArray) -> FloatArray:
     return way - np.where(turns, 2.0 * np.pi * np.rint(way / (2.0 * np.pi)), 0.0)
 
 
-def _channels_where_held(goal: Goal, joint: int) -> FloatArray:
-    """Channels with which a joint is where it is held, in the first frame, (6,) [m, rad].
+def _says_where(goal: Goal) -> bool:
+    """Whether a goal asks for one place of its bone, and how it is turned there."""
+    own = goal.effector
+    asks = goal.position and goal.orientation and not goal.several and own.weight > 0.0
+    return bool(own.anchors) if own.follows else asks
+
+
+def _channels_where_led(goal: Goal, joint: int) -> FloatArray:
+    """Channels with which a joint is where it is asked for, in the first frame, (6,) [m, rad].
 
     Hips have no preferred place but that: else they would prefer to stay where each solve has left them.
     """
