@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Final, Literal, TypedDict, get_args
 
 from ..arrays import check_number, check_whole
-from ..errors import IKError, check_type
+from ..errors import IKError, check_switch, check_type
 
 METHODS: Final[dict[str, str]] = {
     "PRIORITY": "Strict priorities: what matters more never gives way to what matters less",
@@ -107,6 +107,8 @@ class SolverOptions:
         for each in fields(self):
             if each.type == "float":
                 check_number(each.name, getattr(self, each.name), 0.0, above=each.name not in FROM_ZERO)
+            elif each.type == "bool":
+                check_switch(each.name, getattr(self, each.name))
         if self.clamp_distance is not None and self.clamp_distance != inf:
             check_number("clamp_distance", self.clamp_distance, 0.0, above=True)
         if self.alternate_jacobian and not self.uses("alternate_jacobian"):

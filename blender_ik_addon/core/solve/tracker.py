@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray, IntArray
 from ..engine.kernel import run
-from ..errors import IKError, check_type
+from ..errors import IKError, check_function, check_switch, check_type
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
 from ..problem.problem import Problem
@@ -90,7 +90,10 @@ class Tracker:
             IKError: A name is unknown or that of several tasks, or a target does not fit its task; the pose
                 stays as it is.
         """
-        problem, system = self._changed(targets, weights or {})
+        check_function("the callback", callback)
+        if far is not None:
+            check_switch("far", far)
+        problem, system = self._changed(targets, {} if weights is None else weights)
         far = not self._follows if far is None else far
         with one_thread:
             solution = run(solving(system, self._pose, self._options, callback, far=far, kept=self._taken))
