@@ -118,6 +118,7 @@ def check_whole(name: str, value: Any, least: int) -> None:
     """Raise `IKError` unless a value is a whole number, of whatever type, and not below the least."""
     try:
         whole = isfinite(value) and int(value) == value and value >= least
+        whole = whole and not isinstance(value, np.ndarray)  # which cannot be hashed, as levels are
     except (TypeError, ValueError, OverflowError):
         whole = False
     if not whole:
@@ -129,7 +130,7 @@ def check_whole(name: str, value: Any, least: int) -> None:
 def check_number(name: str, value: Any, least: float = -LARGEST, *, above: bool = False) -> None:
     """Raise `IKError` unless a value is a number, of whatever type, from or above the least to `LARGEST`."""
     try:
-        fits = least <= value <= LARGEST and not (above and value == least)
+        fits = least <= value <= LARGEST and not (above and value == least) and not getattr(value, "ndim", 0)
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:

@@ -28,7 +28,8 @@ def check_type(what: str, given: object, *types: type) -> None:
 
 def check_list(what: str, given: object, *types: type) -> None:
     """Refuse what is no list of things of some types (IKError); a text is no list of its letters."""
-    if isinstance(given, str) or not isinstance(given, Collection):
+    number = getattr(given, "ndim", 1) == 0  # as numpy has it: what has a length by its type has none
+    if number or isinstance(given, str) or not isinstance(given, Collection):
         raise IKError(f"{what}, got {given!r}")
     for one in cast("Collection[object]", given):
         check_type(what, one, *types)

@@ -9,7 +9,7 @@ those channels, so what is limited is what is keyed. Scale is part of a pose but
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import index
@@ -362,7 +362,7 @@ def _parent_indices(
     names: Sequence[str], parents: Sequence[str | int | None], index: Mapping[str, int]
 ) -> IntArray:
     """Index of the parent of each joint, -1 for a root, (n,)."""
-    check_type("parents are one for each joint, a name or None for a root", parents, Sized)
+    check_list("parents are one for each joint, a name or None for a root", parents, object)
     if len(parents) != len(names):
         raise IKError(
             f"there are {len(names)} names but {len(parents)} parents; each joint needs one, or None"
@@ -529,7 +529,12 @@ class Pose:
             if not usable(other.channels):
                 raise _unusable(other.channels)
             return other
-        return Pose(channels, np.broadcast_to(self.scale, (*channels.shape[:-1], 3)))
+        try:
+            scale = np.broadcast_to(self.scale, (*channels.shape[:-1], 3))
+        except ValueError:
+            shapes = f"channels of shape {channels.shape} do not go with those of shape {self.channels.shape}"
+            raise IKError(f"{shapes}: wanted as many joints, and frames unless it is one pose") from None
+        return Pose(channels, scale)
 
 
 def _unusable(array: FloatArray) -> IKError:

@@ -172,7 +172,7 @@ class Follower:
         energy = self._energy(self._moving).weakened(SOFT)
         found = self._lowered(energy, self._goal)
         self._goal = found.values
-        values = self._towards(energy, self._goal, most_turn, np.pi)
+        values = self._towards(energy, self._goal, float(most_turn), np.pi)
         there = np.array_equal(values, self._goal)
         rests = there and (bool(found.converged[0]) or self._turn(values) <= STILL)
         self._take(values)

@@ -304,8 +304,8 @@ class Task(ABC):
 
     @property
     def label(self) -> str:
-        """Name for messages."""
-        return self.name or self.noun.format_map(vars(self)) or type(self).__name__
+        """Name for messages, also of a task whose name is still to be checked."""
+        return str(self.name) or self.noun.format_map(vars(self)) or type(self).__name__
 
     @property
     def parts(self) -> tuple[Task, ...]:
@@ -622,7 +622,10 @@ def with_frames(arrays: Sequence[FloatArray], dimensions: int) -> list[FloatArra
 
 def checked_axes(label: str, axes: Iterable[bool], count: int = 3) -> tuple[bool, ...]:
     """Which of the axes are on, as truth values; `IKError` where they are none, or none is on."""
-    on = tuple(axes) if isinstance(axes, Iterable) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
+    try:
+        on = tuple(axes)
+    except TypeError:
+        on = ()
     if len(on) != count or not all(np.ndim(one) == 0 and one in (False, True) for one in on) or not any(on):
         raise IKError(f"{label}: at least one of {count} axes must be on, each is True or False, got {axes}")
     return tuple(map(bool, on))
