@@ -289,7 +289,7 @@ REFUSED |= {
         lambda axes=axes: StayNear(channels=np.zeros((3, 6)), axes=axes),
         "stay near: .*6 axes",
     )
-    for axes in cast("list[Any]", ["xyzxyz", None, 3, [HALF] * 6, [TEXT] * 6, [False] * 6])
+    for axes in cast("list[Any]", ["xyzxyz", None, 3, [HALF] * 6, [TEXT] * 6])
 }
 REFUSED |= {
     f"{update} {targets!r:.30}": (
@@ -379,7 +379,6 @@ REFUSED |= {
         lambda: KeepDistance(joint="c", distance=1.0, name=cast(Any, np.zeros(2))),
         "name of a task is text",
     ),
-    "tasks in a number of numpy": (lambda: Problem(ARM, cast(Any, np.array(2.0))), "ndarray is no task"),
     "side in an array": (
         lambda: OnPlane(joint="c", origin=np.zeros(3), normal=np.ones(3), side=cast(Any, np.zeros(2))),
         "plane of c: side is text",

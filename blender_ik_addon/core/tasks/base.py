@@ -620,14 +620,18 @@ def with_frames(arrays: Sequence[FloatArray], dimensions: int) -> list[FloatArra
     return [np.broadcast_to(array, (frames, *array.shape[1:])) for array in with_axis]
 
 
-def checked_axes(label: str, axes: Iterable[bool], count: int = 3) -> tuple[bool, ...]:
-    """Which of the axes are on, as truth values; `IKError` where they are none, or none is on."""
+def checked_axes(
+    label: str, axes: Iterable[bool], count: int = 3, *, may_be_off: bool = False
+) -> tuple[bool, ...]:
+    """Which axes are on, as truth values; `IKError` where they are none, or none is on that must be."""
     try:
         on = tuple(axes)
     except TypeError:
         on = ()
-    if len(on) != count or not all(np.ndim(one) == 0 and one in (False, True) for one in on) or not any(on):
-        raise IKError(f"{label}: at least one of {count} axes must be on, each is True or False, got {axes}")
+    known = len(on) == count and all(np.ndim(one) == 0 and one in (False, True) for one in on)
+    if not known or not (may_be_off or any(on)):
+        which = f"{count} axes are on or off" if may_be_off else f"at least one of {count} axes must be on"
+        raise IKError(f"{label}: {which}, each is True or False, got {axes}")
     return tuple(map(bool, on))
 
 

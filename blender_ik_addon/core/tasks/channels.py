@@ -36,7 +36,7 @@ class StayNear(Task):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "axes", checked_axes(self.label, self.axes, CHANNELS))
+        object.__setattr__(self, "axes", checked_axes(self.label, self.axes, CHANNELS, may_be_off=True))
         if self.over is not None:
             check_list(f"{self.label}: over is a list of joints, or None", self.over, str, int, np.integer)
             object.__setattr__(self, "over", tuple(self.over))
