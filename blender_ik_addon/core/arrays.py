@@ -22,6 +22,9 @@ LARGEST: Final = 1e15
 """Largest length [m], angle [rad], scale or weight [1] that is solved: at 1e15 m double precision has steps
 of 0.1 m, and the squares and products of numbers that are much larger overflow."""
 
+NUMBERS: Final = "biufO"
+"""Kinds of arrays that can hold numbers and truth values: numpy makes these of texts and dates too."""
+
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _Thing = TypeVar("_Thing")
 
@@ -37,7 +40,8 @@ def frozen(array: npt.ArrayLike, dtype: type[_Scalar]) -> npt.NDArray[_Scalar]: 
 def frozen(array: npt.ArrayLike, dtype: type[np.generic] = np.float64) -> npt.NDArray[np.generic]:
     """Return a read-only, C-contiguous copy, so that no one else can change what a frozen dataclass holds.
 
-    An array that is one already, and nobody's view, is returned as it is.
+    An array that is one already, and nobody's view, is returned as it is. Truth values may be numbers that
+    are 0 or 1, whole numbers may be floating point.
 
     Raises:
         IKError: It cannot be an array of such numbers.
@@ -47,13 +51,42 @@ def frozen(array: npt.ArrayLike, dtype: type[np.generic] = np.float64) -> npt.ND
         if flags.owndata and flags.c_contiguous and not flags.writeable:
             return cast("npt.NDArray[np.generic]", array)
     try:
-        copy = np.array(array, dtype=dtype, order="C", copy=True)
+        given = np.asarray(array)
+        if array is None or given.dtype.kind not in NUMBERS:  # pyright: ignore[reportUnnecessaryComparison]
+            raise TypeError(f"{given.dtype}")
+        with np.errstate(invalid="ignore"):
+            copy = np.array(given, dtype=dtype, order="C", copy=True)
+        if not (dtype is np.float64 or given.dtype.type is dtype or np.all(copy == given)):
+            raise ValueError(f"{given.dtype}")
     except (TypeError, ValueError, OverflowError) as error:  # text, rows of different lengths, objects
+        wanted = Message("whole numbers") if issubclass(dtype, np.integer) else Message("numbers")
+        wanted = Message("truth values") if issubclass(dtype, np.bool_) else wanted
         raise IKError(
-            "this is not an array of numbers: {value} ({error})", value=f'{array}'[:40], error=error
+            "this is not an array of {wanted}: {value} ({error})",
+            wanted=wanted,
+            value=f"{array}"[:40],
+            error=error,
         ) from None
     copy.setflags(write=False)
     return copy
+
+
+@overload
+def frozen_as(name: str, array: npt.ArrayLike) -> FloatArray: ...
+
+
+@overload
+def frozen_as(name: str, array: npt.ArrayLike, dtype: type[_Scalar]) -> npt.NDArray[_Scalar]: ...
+
+
+def frozen_as(
+    name: str, array: npt.ArrayLike, dtype: type[np.generic] = np.float64
+) -> npt.NDArray[np.generic]:
+    """An array that is `frozen`, or `IKError` that says whose it is."""
+    try:
+        return frozen(array, dtype)
+    except IKError as error:
+        raise IKError(f"{name}: {error.message}") from None
 
 
 def freeze(owner: object, *names: str, dtype: type[np.generic] = np.float64) -> None:
@@ -85,6 +118,7 @@ def check_whole(name: str, value: Any, least: int) -> None:
     """Raise `IKError` unless a value is a whole number, of whatever type, and not below the least."""
     try:
         whole = isfinite(value) and int(value) == value and value >= least
+        whole = whole and not isinstance(value, np.ndarray)  # which cannot be hashed, as levels are
     except (TypeError, ValueError, OverflowError):
         whole = False
     if not whole:
@@ -96,7 +130,7 @@ def check_whole(name: str, value: Any, least: int) -> None:
 def check_number(name: str, value: Any, least: float = -LARGEST, *, above: bool = False) -> None:
     """Raise `IKError` unless a value is a number, of whatever type, from or above the least to `LARGEST`."""
     try:
-        fits = least <= value <= LARGEST and not (above and value == least)
+        fits = least <= value <= LARGEST and not (above and value == least) and not getattr(value, "ndim", 0)
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:

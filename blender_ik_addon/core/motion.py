@@ -39,7 +39,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import BoolArray, FloatArray, check_number, freeze, frozen, lengths
+from .arrays import BoolArray, FloatArray, check_number, freeze, frozen, frozen_as, lengths
 from .arrays import times as product
 from .character import Character, Hints, Limb, LimbKind, Role
 from .errors import IKError, check_type
@@ -384,7 +384,7 @@ def spans(on: npt.ArrayLike) -> list[tuple[int, int]]:
     Raises:
         IKError: These are no truth values of frames, (F,).
     """
-    frames = frozen(on, np.bool_)
+    frames = frozen_as("frames that are on", on, np.bool_)
     if frames.ndim != 1:
         raise IKError(f"frames that are on are one truth value each, (F,), got {on!r}")
     padded = np.concatenate([[False], frames, [False]])
@@ -410,7 +410,7 @@ def locked(track: Track, on: npt.ArrayLike, times: npt.ArrayLike, *, ease: float
     Raises:
         IKError: Shapes do not fit.
     """
-    seconds, contact = check_times([track], times), frozen(on, np.bool_)
+    seconds, contact = check_times([track], times), frozen_as(f"{track.name}: contacts", on, np.bool_)
     check_number("the time to ease", ease, 0.0)
     wanted = len(seconds), len(track.points)
     if contact.shape != wanted:

@@ -742,7 +742,7 @@ def test_targets_that_are_not_finite_are_refused_by_name(value: float) -> None:
         (lambda: MatchOrientation(joint="a", target=2 * np.eye(3)), r"orientation of a: .*not a rotation"),
         (lambda: MatchOrientation(joint="a", target=np.diag([1.0, 1, -1])), r"orientation of a: .*not a rot"),
         (lambda: StayNear(channels=np.zeros(6)), r"stay near: channels.*\(6,\)"),
-        (lambda: StayNear(channels=np.zeros((3, 6)), axes=(True, True)), r"stay near: axes.*2"),
+        (lambda: StayNear(channels=np.zeros((3, 6)), axes=(True, True)), r"stay near: .*6 axes"),
         (
             lambda: reach("a", np.zeros((3, 3)), armature_from_axes=np.tile(np.eye(3), (2, 1, 1))),
             r"position of a: .*3 frames.*2",

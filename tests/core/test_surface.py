@@ -98,7 +98,7 @@ def test_a_place_is_the_origin_of_a_matrix() -> None:
             lambda: ReachPoint("hand", np.zeros((4, 4))),
             r"position of hand: target has shape \(4, 4\), wanted",
         ),
-        (lambda: ReachPoint("hand", None), "position of hand: target has shape"),  # type: ignore[arg-type]
+        (lambda: ReachPoint("hand", None), "position of hand: target: .*None"),  # type: ignore[arg-type]
         (lambda: MatchOrientation("hand", [1, 1, 0, 0]), "orientation of hand: target is not a rot"),
         (lambda: MatchOrientation("hand", matrix(2 * np.eye(3))), "orientation of hand: target is not a rot"),
         (lambda: ReachFrame("hand", matrix(2 * np.eye(3))), "frame of hand: target is not a rotation matrix"),

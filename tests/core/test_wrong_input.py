@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, cast
 
 import numpy as np
@@ -82,6 +83,13 @@ def follower() -> Follower:
     return Follower(Problem(ARM, (reach(),)), rest(ARM), SolverOptions())
 
 
+def settled() -> Follower:
+    """One whose targets are those of the update before."""
+    body = follower()
+    body.arrive([OFFSETS[1]])
+    return body
+
+
 # What is refused
 
 NOTHING: Any = None
@@ -124,7 +132,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "half a joint": (lambda: Problem(ARM, (reach(joint=1.5),)), "name or its index, got 1.5"),
     "names that are numbers": (
         lambda: Skeleton.build([1, 2], [None, None], offsets=np.zeros((2, 3))),  # pyright: ignore[reportArgumentType]
-        "joint names are text, got 1",
+        "joint names are a list of texts, got 1",
     ),
     "no parents": (
         lambda: Skeleton.build(NAMES, None, offsets=OFFSETS),  # pyright: ignore[reportArgumentType]
@@ -156,7 +164,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: follower().return_to(
             [OFFSETS[1]], Pose.rest(Skeleton.build(["a"], [None], offsets=[[0, 0, 0]]))
         ),
-        "a pose of 3 joints is wanted to return to, got 1",
+        "a pose of 3 joints is wanted, got 1",
     ),
     "points of a path nan": (lambda: target_path(OFFSETS[1], OFFSETS[2], np.nan), "points of a path.*nan"),  # pyright: ignore[reportArgumentType]
     "offsets of uneven rows": (
@@ -207,7 +215,10 @@ REFUSED |= {
     ),
     "orders": (lambda: limb(orders=3), "rotation orders.*3"),
     "scale modes": (lambda: limb(inherit_scale=3), "scale modes.*3"),
-    "ragged channels": (lambda: limb(free=[[True] * 6, [True] * 5, [True] * 6]), "free: .*array of numbers"),
+    "ragged channels": (
+        lambda: limb(free=[[True] * 6, [True] * 5, [True] * 6]),
+        "free: .*truth values",
+    ),
     "up infinite": (lambda: limb(up=(0.0, 0.0, np.inf)), "up is not finite"),
     "up in two parts": (lambda: limb(up=cast(Any, ((0.0,), (0.0, 1.0)))), "up: .*array of numbers"),
     "path in words": (lambda: target_path("here", (0.0, 0.0, 1.0), 3), "start of a path: .*here"),
@@ -230,7 +241,7 @@ REFUSED |= {
         lambda: Tracker(Problem(ARM, (reach(),)), rest(ARM), EMPTY),
         "SolverOptions",
     ),
-    "method in a list": (lambda: SolverOptions(method=cast(Any, ["DLS"])), "unknown method.*DLS"),
+    "method in a list": (lambda: SolverOptions(method=cast(Any, ["DLS"])), "method is text.*DLS"),
     "track of nothing": (lambda: Track("foot", NOTHING, NOTHING, NOTHING), "Track.places is an array.*None"),
     "no tracks": (lambda: find_contacts(NOTHING, [0.0, 1.0], 1.0), "tracks are a list.*None"),
     "tracks that are none": (lambda: find_contacts([NUMBER], [0.0, 1.0], 1.0), "in tracks.*3"),
@@ -244,6 +255,169 @@ REFUSED |= {
         "progress.*3",
     ),
 }
+
+TEXT: Any = "no"
+LETTERS: Any = "abc"
+THING: Any = object
+
+
+def tracker() -> Tracker:
+    return Tracker(Problem(ARM, (reach(),)), rest(ARM))
+
+
+REFUSED |= {
+    f"{field} {value!r:.30}": (
+        lambda field=field, value=value: limb(**{field: value}),
+        f"^{field}.*truth values",
+    )
+    for field in ("free", "inherit_rotation", "local_location")
+    for value in (TEXT, [TEXT] * 3, HALF, np.nan, THING, 1j)
+}
+REFUSED |= {
+    f"switch {field}": (lambda field=field: SolverOptions(**{field: TEXT}), f"{field} is True or False.*no")
+    for field in ("clamp_after_jump", "alternate_jacobian", "constant_damping")
+}
+REFUSED |= {
+    f"over {value!r:.30}": (
+        lambda value=value: StayNear(channels=np.zeros((3, 6)), over=value),
+        "stay near: over is a list of joints",
+    )
+    for value in cast("list[Any]", ["c", 3, [None], [HALF], [["c"]]])
+}
+REFUSED |= {
+    f"axes of a pose {axes!r:.30}": (
+        lambda axes=axes: StayNear(channels=np.zeros((3, 6)), axes=axes),
+        "stay near: .*6 axes",
+    )
+    for axes in cast("list[Any]", ["xyzxyz", None, 3, [HALF] * 6, [TEXT] * 6])
+}
+REFUSED |= {
+    f"{update} {targets!r:.30}": (
+        lambda update=update, targets=targets: getattr(follower(), update)(targets),
+        message,
+    )
+    for update, targets, message in (
+        *(
+            (update, targets, f"targets are one for each task.*{targets}")
+            for update in ("begin", "follow", "arrive")
+            for targets in (None, 3, "a")
+        ),
+        ("begin", [], "0 targets for 1 tasks"),
+        ("begin", [None], "position of c: target"),
+        ("begin", ["there"], "position of c: target: .*there"),
+        ("begin", [THING], "position of c: target"),
+    )
+}
+REFUSED |= {
+    f"most turn {turn!r}": (
+        lambda turn=turn: follower().follow([OFFSETS[1]], most_turn=turn),
+        "most_turn must be",
+    )
+    for turn in cast("list[Any]", [None, "far", np.nan, 0.0, -1.0])
+}
+REFUSED |= {
+    "no targets after some": (lambda: settled().arrive([]), "0 targets for 1 tasks"),
+    "number as targets after some": (lambda: settled().arrive(NUMBER), "targets are one for each task.*3"),
+    "heading of nothing": (lambda: follower().heading(NOTHING), "a follower takes a Problem and a Pose"),
+    "heading of poses": (lambda: follower().heading(Pose.rest(ARM, (2,))), "a follower starts from one"),
+    "heading of others": (
+        lambda: follower().heading(Pose.from_channels(np.zeros((1, 6)))),
+        "a pose of 3 joints is wanted, got 1",
+    ),
+    "names in a text": (lambda: Skeleton.build(LETTERS, PARENTS, offsets=OFFSETS), "joint names.*'abc'"),
+    "names in lists": (
+        lambda: Skeleton.build(cast(Any, [["a"]]), [None], offsets=OFFSETS[:1]),
+        "joint names.*'a'",
+    ),
+    "names of a plain skeleton": (lambda: replace(ARM, names=NOTHING), "joint names.*None"),
+    "a text as names of a plain skeleton": (lambda: replace(ARM, names=LETTERS), "joint names.*'abc'"),
+    "half a parent of a plain skeleton": (
+        lambda: replace(ARM, parents=cast(Any, [-1, 0.5, 1])),
+        "Skeleton.parents: .*whole numbers",
+    ),
+    "orders that are no texts": (lambda: limb(orders=[0, 1, 2]), "rotation orders.*0"),
+    "orders in lists": (lambda: limb(orders=[["XYZ"]] * 3), "rotation orders.*XYZ"),
+    "scale modes that are no texts": (lambda: limb(inherit_scale=[0, 1, 2]), "scale modes.*0"),
+    "scale modes in lists": (lambda: limb(inherit_scale=[["FULL"]] * 3), "scale modes.*FULL"),
+    "a text as scale modes": (lambda: limb(inherit_scale="FULL"), "scale modes are.*FULL"),
+    "True as a joint": (lambda: Problem(ARM, (reach(joint=True),)), "name or its index, got True"),
+    "numbers in texts": (lambda: reach(["1", "2", "3"]), "position of c: target: .*not an array of numbers"),
+    "no channels": (lambda: Pose(NOTHING, NOTHING), "Pose.channels: .*None"),
+    "no channels alone": (lambda: Pose.from_channels(NOTHING), "Pose.channels: .*None"),
+    "no scale": (lambda: Pose(np.zeros((3, 6)), NOTHING), "Pose.scale: .*None"),
+    "rest of a text": (lambda: Pose.rest(LETTERS), "a Skeleton is needed, got 'abc'"),
+    "other channels that are none": (lambda: rest(ARM).with_channels(NOTHING), "not an array of numbers"),
+    "arc in words": (lambda: target_path(OFFSETS[1], OFFSETS[2], 3, arc=TEXT), "arc of a path.*'no'"),
+    "no arc": (lambda: target_path(OFFSETS[1], OFFSETS[2], 3, arc=NOTHING), "arc of a path.*None"),
+    "callback of a tracker": (lambda: tracker().solve(callback=NUMBER), "callback is a function.*3"),
+    "far in words": (lambda: tracker().solve(far=TEXT), "far is True or False.*no"),
+    "weights that are zero": (lambda: tracker().solve(weights=cast(Any, 0)), "weights are given by"),
+    "frames in words": (lambda: reach().only_in([TEXT, TEXT]), "position of c: frames: .*truth values"),
+    "contacts in words": (lambda: spans([TEXT, TEXT]), "frames that are on: .*truth values"),
+    "no list in a number of numpy": (lambda: limb(orders=np.array(2.0)), "rotation orders.*2"),
+    "no parents in a number of numpy": (
+        lambda: Skeleton.build(NAMES, cast(Any, np.array(2.0)), offsets=OFFSETS),
+        "parents are one for each joint",
+    ),
+    "axes in a number of numpy": (lambda: reach(axes=np.array(1.0)), "position of c: .*axes"),
+    "other channels of other frames": (
+        lambda: Pose.rest(ARM, 2).with_channels(np.zeros((3, 3, 6))),
+        "channels of shape \\(3, 3, 6\\) do not go with those of shape \\(2, 3, 6\\)",
+    ),
+    "other channels in a row": (lambda: rest(ARM).with_channels(np.zeros(6)), "channels of shape"),
+    "method in an array": (lambda: SolverOptions(method=cast(Any, np.zeros(2))), "method is text"),
+    "redundancy in an array": (
+        lambda: SolverOptions(redundancy=cast(Any, np.zeros(2))),
+        "redundancy is text",
+    ),
+    "clamp in an array": (lambda: SolverOptions(clamp_distance=cast(Any, np.ones(2))), "clamp_distance must"),
+    "angle in an array": (lambda: SolverOptions(max_angle=cast(Any, np.ones(1))), "max_angle must be"),
+    "weight in an array": (lambda: reach(weight=np.ones(1)), "position of c: weight must be"),
+    "priority in an array": (lambda: reach(priority=np.array(1)), "position of c: priority must be"),
+    "name in an array": (lambda: reach(name=np.zeros(2)), "name of a task is text"),
+    "name of a distance in an array": (
+        lambda: KeepDistance(joint="c", distance=1.0, name=cast(Any, np.zeros(2))),
+        "name of a task is text",
+    ),
+    "side in an array": (
+        lambda: OnPlane(joint="c", origin=np.zeros(3), normal=np.ones(3), side=cast(Any, np.zeros(2))),
+        "plane of c: side is text",
+    ),
+    "no targets of alternatives": (
+        lambda: OneOf((reach(), reach())).moved(NOTHING),
+        "one of .*: targets are one for each alternative.*None",
+    ),
+    "cyclic in a list": (
+        lambda: solve_sequence(
+            Problem(ARM, (reach(),)), Pose.rest(ARM, (2,)), cyclic=cast(Any, np.array([1, 0]))
+        ),
+        "cyclic must be True, False or None",
+    ),
+}
+
+
+def test_truth_values_may_be_numbers() -> None:
+    """Of numpy, and 0 and 1."""
+    for on, free in ((True, 1), (np.True_, np.int64(1)), (1.0, [[1, 1, 1, 1.0, 1, 1]])):
+        skeleton = limb(free=free, inherit_rotation=on, local_location=[on] * 3)
+        assert skeleton.free.all() and skeleton.inherit_rotation.all() and skeleton.local_location.all()
+    assert SolverOptions(clamp_after_jump=cast(Any, np.True_)).clamp_after_jump
+    over = StayNear(channels=np.zeros((3, 6)), over=cast(Any, np.array([1, 2])))
+    assert over.joints(ARM) == [1, 2]
+    assert Pose.rest(ARM, cast(Any, 2.0)).frames == (2,)
+
+
+def test_numbers_may_be_of_any_type() -> None:
+    """They failed deep in a solve."""
+    quarter: Any = Fraction(1, 4)
+    options = SolverOptions(max_angle=quarter, smoothness=quarter, null_space_gain=cast(Any, np.True_))
+    assert (options.max_angle, options.smoothness, options.null_space_gain) == (0.25, 0.25, 1.0)
+    assert type(options.max_angle) is float
+    assert SolverOptions(clamp_distance=quarter).clamp_distance == 0.25
+    assert SolverOptions(clamp_distance=np.inf).clamp_distance == np.inf
+    assert follower().follow([OFFSETS[1]], most_turn=quarter).iterations > 0
+    floor = OnPlane(joint="c", origin=np.zeros(3), normal=OFFSETS[1], offset=quarter)
+    assert solve(Problem(ARM, (floor,)), rest(ARM)).errors[0].error < 1.0
 
 
 def test_axes_may_be_numbers_that_are_truth_values() -> None:

@@ -23,8 +23,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, check_whole, frozen
-from ..errors import IKError
+from ..arrays import BoolArray, FloatArray, check_whole, frozen_as
+from ..errors import IKError, check_switch
 from ..model.mechanism import cross
 from ..model.skeleton import UP
 
@@ -56,13 +56,11 @@ def target_path(
         IKError: An argument has the wrong shape or is not finite.
     """
     check_whole("points of a path", points, 0)
+    check_switch("the arc of a path", arc)
     named = {"start": start, "target": target, "origin": origin, "about": about}
     arrays = dict[str, FloatArray]()
     for name, value in named.items():
-        try:
-            arrays[name] = array = frozen(value)
-        except IKError as error:
-            raise IKError(f"{name} of a path: {error.message}") from None
+        arrays[name] = array = frozen_as(f"{name} of a path", value)
         if array.ndim < 1 or array.shape[-1] != 3:
             raise IKError(f"{name} of a path has shape {array.shape}, wanted (..., 3)")
         if not np.isfinite(array).all():

@@ -9,11 +9,10 @@ those channels, so what is limited is what is keyed. Scale is part of a pose but
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import index
-from types import NoneType
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -29,9 +28,10 @@ from ..arrays import (
     fault,
     freeze,
     frozen,
+    frozen_as,
     usable,
 )
-from ..errors import IKError, check_type
+from ..errors import IKError, check_list, check_type
 from ..messages import in_a_row
 from .rotation import order_index
 
@@ -107,6 +107,7 @@ class Skeleton:
     """Which way is up, in armature space, of length 1, (3,)."""
 
     def __post_init__(self) -> None:
+        check_list("joint names are a list of texts", self.names, str)
         n = len(self.names)
         set_field = object.__setattr__
         set_field(self, "names", tuple(self.names))
@@ -124,10 +125,7 @@ class Skeleton:
             ("inherit_scale", (n,), np.int64),
             ("local_location", (n,), np.bool_),
         ):
-            try:
-                array = frozen(getattr(self, name), dtype)
-            except IKError as error:
-                raise IKError(f"Skeleton.{name}: {error.message}") from None
+            array = frozen_as(f"Skeleton.{name}", getattr(self, name), dtype)
             if array.shape != shape:
                 raise IKError(f"Skeleton.{name} has shape {array.shape}; {n} joints need {shape}")
             set_field(self, name, array)
@@ -135,8 +133,6 @@ class Skeleton:
 
     def _check(self) -> None:
         """Raise `IKError`, with the names of the joints, where the arrays are no skeleton."""
-        for name in self.names:
-            check_type("joint names are text", name, str)
         duplicates = sorted(name for name, count in Counter(self.names).items() if count > 1)
         if duplicates:
             raise IKError(f"joint names must be unique; these occur more than once: {', '.join(duplicates)}")
@@ -216,21 +212,23 @@ class Skeleton:
         Raises:
             IKError: When something is missing, of the wrong shape, or names a joint that is not there.
         """
-        check_type("joint names are a list of texts", names, Collection)
-        check_type("rotation orders are one text for all joints, or one for each", orders, Collection)
-        check_type("scale modes are one for each joint, or None", inherit_scale, Collection, NoneType)
+        check_list("joint names are a list of texts", names, str)
         n = len(names)
+        order_names = [orders] * n if isinstance(orders, str) else orders
+        scale_modes = ["FULL"] * n if inherit_scale is None else inherit_scale
+        check_list("rotation orders are one text for all joints, or one for each", order_names, str)
+        check_list("scale modes are one text for each joint, or None", scale_modes, str)
         index = {name: i for i, name in enumerate(names)}
         parent_indices = _parent_indices(names, parents, index)
         matrices = _rest_matrices(n, offsets, rest)
-        order_names = [orders] * n if isinstance(orders, str) else list(orders)
-        scale_modes = ["FULL"] * n if inherit_scale is None else list(inherit_scale)
         unknown = sorted(set(scale_modes) - set(INHERIT_SCALE))
         if unknown:
             raise IKError(f"unknown scale mode {unknown[0]!r}; known are {', '.join(INHERIT_SCALE)}")
 
-        def channels(field: str, given: PerChannel | None, usual: float) -> FloatArray:
-            whole = np.full((n, CHANNELS), usual)
+        def channels(
+            field: str, given: PerChannel | None, usual: float, dtype: type[_Scalar] = np.float64
+        ) -> npt.NDArray[_Scalar]:
+            whole = np.full((n, CHANNELS), usual, dtype)
             if isinstance(given, Mapping):
                 for name, row in given.items():
                     if name not in index:
@@ -243,7 +241,7 @@ class Skeleton:
         def joints(field: str, value: npt.ArrayLike | None) -> BoolArray:
             return _broadcast(field, True if value is None else value, (n,), np.bool_)
 
-        may_move = channels("free", free, 0.0) != 0.0
+        may_move = channels("free", free, False, np.bool_)
         if free is None:
             may_move[:, 3:] = True
         limits = {"lower": channels("lower", lower, -np.inf), "upper": channels("upper", upper, np.inf)}
@@ -281,6 +279,8 @@ class Skeleton:
                 return self._index_of_name[joint]
             raise IKError(f"there is no joint {joint!r}; there are: {in_a_row(self.names, 20)}")
         try:
+            if isinstance(joint, bool):
+                raise TypeError  # True is not the joint 1
             number = index(joint)
         except TypeError:
             raise IKError(f"a joint is given by its name or its index, got {joint!r}") from None
@@ -362,7 +362,7 @@ def _parent_indices(
     names: Sequence[str], parents: Sequence[str | int | None], index: Mapping[str, int]
 ) -> IntArray:
     """Index of the parent of each joint, -1 for a root, (n,)."""
-    check_type("parents are one for each joint, a name or None for a root", parents, Sized)
+    check_list("parents are one for each joint, a name or None for a root", parents, object)
     if len(parents) != len(names):
         raise IKError(
             f"there are {len(names)} names but {len(parents)} parents; each joint needs one, or None"
@@ -409,7 +409,7 @@ def _direction(up: str | npt.ArrayLike) -> FloatArray:
     axis = "XYZ".find(up) if isinstance(up, str) else -1
     if isinstance(up, str) and (axis < 0 or len(up) != 1):
         raise IKError(f"up must be X, Y, Z or a direction (3,), got {up!r}")
-    direction = np.eye(3)[axis] if isinstance(up, str) else _numbers("up", up, np.float64)
+    direction = np.eye(3)[axis] if isinstance(up, str) else frozen_as("up", up)
     if not usable(direction):
         raise IKError(f"up {fault(direction)}")
     return direction / (np.linalg.norm(direction) or 1.0)
@@ -419,27 +419,19 @@ def _broadcast(
     field: str, value: npt.ArrayLike, shape: tuple[int, ...], dtype: type[_Scalar]
 ) -> npt.NDArray[_Scalar]:
     """A field broadcast to its shape, or `IKError` with its name."""
-    array = _numbers(field, value, dtype)
+    array = frozen_as(field, value, dtype)
     try:
         return np.broadcast_to(array, shape)
     except ValueError:
         raise IKError(f"{field} has shape {array.shape}; {shape[0]} joints need {shape}") from None
 
 
-def _numbers(field: str, value: npt.ArrayLike, dtype: type[_Scalar]) -> npt.NDArray[_Scalar]:
-    """A field as an array, or `IKError` with its name."""
-    try:
-        return frozen(value, dtype)
-    except IKError as error:
-        raise IKError(f"{field}: {error.message}") from None
-
-
-def _fill(field: str, whole: FloatArray, given: npt.ArrayLike) -> None:
+def _fill(field: str, whole: npt.NDArray[Any], given: npt.ArrayLike) -> None:
     """Write what is given for channels into an array (..., 6); rows of three are rotations."""
-    array = _numbers(field, given, np.float64)
+    array = frozen_as(field, given, whole.dtype.type)
     if array.ndim and array.shape[-1] == 3:
         whole = whole[..., 3:]
-    whole[...] = _broadcast(field, array, whole.shape, np.float64)
+    whole[...] = _broadcast(field, array, whole.shape, whole.dtype.type)
 
 
 def _counted(count: int, what: str) -> str:
@@ -456,7 +448,8 @@ class Pose:
     """Scale of each joint along its own axes, (..., n, 3) [1]."""
 
     def __post_init__(self) -> None:
-        freeze(self, "channels", "scale")
+        for name in ("channels", "scale"):
+            object.__setattr__(self, name, frozen_as(f"Pose.{name}", getattr(self, name)))
         if self.channels.ndim < 2 or self.channels.shape[-1] != CHANNELS:
             raise IKError(f"Pose.channels has shape {self.channels.shape}; wanted (..., joints, {CHANNELS})")
         if self.scale.shape != (*self.channels.shape[:-1], 3):
@@ -479,16 +472,17 @@ class Pose:
     @classmethod
     def from_channels(cls, channels: npt.ArrayLike) -> Pose:
         """A pose without scale, channels (..., n, 6)."""
-        array = frozen(channels)
+        array = frozen_as("Pose.channels", channels)
         return cls(array, np.ones((*array.shape[:-1], 3)))
 
     @classmethod
     def rest(cls, skeleton: Skeleton, frames: int | tuple[int, ...] = ()) -> Pose:
         """The rest pose: every channel 0, every scale 1; once, or for a number of frames or leading axes."""
+        check_type("a Skeleton is needed", skeleton, Skeleton)
         frames = frames if isinstance(frames, tuple) else (frames,)
         for count in frames:
             check_whole("the number of frames", count, 0)
-        return cls.from_channels(np.zeros((*frames, len(skeleton), CHANNELS)))
+        return cls.from_channels(np.zeros((*map(int, frames), len(skeleton), CHANNELS)))
 
     def __repr__(self) -> str:
         frames = "".join(f"{_counted(count, 'frame')}, " for count in self.frames)
@@ -529,12 +523,18 @@ class Pose:
 
     def with_channels(self, channels: FloatArray) -> Pose:
         """The same scale with other channels."""
+        channels = frozen(channels)
         if channels.shape == self.channels.shape:
-            other = alike(self, channels=frozen(channels))  # its scale has been checked
+            other = alike(self, channels=channels)  # its scale has been checked
             if not usable(other.channels):
                 raise _unusable(other.channels)
             return other
-        return Pose(channels, np.broadcast_to(self.scale, (*channels.shape[:-1], 3)))
+        try:
+            scale = np.broadcast_to(self.scale, (*channels.shape[:-1], 3))
+        except ValueError:
+            shapes = f"channels of shape {channels.shape} do not go with those of shape {self.channels.shape}"
+            raise IKError(f"{shapes}: wanted as many joints, and frames unless it is one pose") from None
+        return Pose(channels, scale)
 
 
 def _unusable(array: FloatArray) -> IKError:

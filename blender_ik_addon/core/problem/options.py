@@ -8,8 +8,10 @@ from math import inf, radians
 from types import NoneType
 from typing import Final, Literal, TypedDict, get_args
 
+import numpy as np
+
 from ..arrays import check_number, check_whole
-from ..errors import IKError, check_type
+from ..errors import IKError, check_switch, check_type
 
 METHODS: Final[dict[str, str]] = {
     "PRIORITY": "Strict priorities: what matters more never gives way to what matters less",
@@ -97,7 +99,9 @@ class SolverOptions:
     above 0."""
 
     def __post_init__(self) -> None:
-        if self.method not in list(METHODS):  # what cannot be hashed is none of them either
+        for key in ("method", "redundancy"):
+            check_type(f"{key} is text", getattr(self, key), str)
+        if self.method not in METHODS:
             raise IKError(f"unknown method {self.method!r}; there are {', '.join(METHODS)}")
         known = get_args(Redundancy)
         if self.redundancy not in known:
@@ -105,10 +109,16 @@ class SolverOptions:
         for key, least in (("max_iterations", 1), ("restarts", 0)):
             check_whole(key, getattr(self, key), least)
         for each in fields(self):
+            value = getattr(self, each.name)
             if each.type == "float":
-                check_number(each.name, getattr(self, each.name), 0.0, above=each.name not in FROM_ZERO)
-        if self.clamp_distance is not None and self.clamp_distance != inf:
-            check_number("clamp_distance", self.clamp_distance, 0.0, above=True)
+                check_number(each.name, value, 0.0, above=each.name not in FROM_ZERO)
+                object.__setattr__(self, each.name, float(value))
+            elif each.type == "bool":
+                check_switch(each.name, value)
+        if self.clamp_distance is not None:
+            if not isinstance(self.clamp_distance, float | np.floating) or self.clamp_distance != inf:
+                check_number("clamp_distance", self.clamp_distance, 0.0, above=True)
+            object.__setattr__(self, "clamp_distance", float(self.clamp_distance))
         if self.alternate_jacobian and not self.uses("alternate_jacobian"):
             users = ", ".join(name for name in METHODS if name in USED_BY["alternate_jacobian"])
             raise IKError(f"{self.method} has no use for the alternate Jacobian; these have: {users}")

@@ -26,10 +26,10 @@ from typing import Final
 
 import numpy as np
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray, check_number
 from ..engine.energy import SOFT, Energy
 from ..engine.kernel import ROUGH, Descent, Minimum, steps
-from ..errors import IKError, check_type
+from ..errors import IKError, check_list, check_type
 from ..explain.reasons import explain
 from ..model.skeleton import Pose
 from ..problem.options import SolverOptions
@@ -116,7 +116,7 @@ class Follower:
 
     def begin(self, targets: Sequence[FloatArray]) -> None:
         """Set the targets before the first update, which then knows which of them have moved."""
-        self._targets = [np.array(target) for target in targets]
+        self._targets = self._aims(targets)
 
     @property
     def pose(self) -> Pose:
@@ -130,6 +130,7 @@ class Follower:
 
     def heading(self, pose: Pose) -> Pose:
         """A pose of the body, but where it goes: on its way it may be bent as no solve would bend it."""
+        self._check_pose(pose)
         return self._system.mechanism.with_values(pose, self._goal[0])
 
     def among(self, problem: Problem, pose: Pose) -> Follower:
@@ -166,11 +167,12 @@ class Follower:
         Raises:
             IKError: A target is not one of its task's kind; the pose stays as it is.
         """
+        check_number("most_turn", most_turn, 0.0, above=True)
         self._aim(targets)
         energy = self._energy(self._moving).weakened(SOFT)
         found = self._lowered(energy, self._goal)
         self._goal = found.values
-        values = self._towards(energy, self._goal, most_turn, np.pi)
+        values = self._towards(energy, self._goal, float(most_turn), np.pi)
         there = np.array_equal(values, self._goal)
         rests = there and (bool(found.converged[0]) or self._turn(values) <= STILL)
         self._take(values)
@@ -216,12 +218,7 @@ class Follower:
             IKError: A target is not one of its task's kind, or the pose is not one of the skeleton; the body
                 stays as it is.
         """
-        check_one_pose("a follower", self._problem, home)
-        if home.channels.shape != self._pose.channels.shape:
-            wanted, got = (len(pose.channels) for pose in (self._pose, home))
-            raise IKError(
-                "a pose of {wanted} joints is wanted to return to, got {got}", wanted=wanted, got=got
-            )
+        self._check_pose(home)
         if not self._rests(targets):
             self._aim(targets)
         self._destination, self._search = home, None
@@ -295,10 +292,7 @@ class Follower:
 
     def _aim(self, targets: Sequence[FloatArray]) -> None:
         """Take other targets, and of alternatives the nearest."""
-        tasks = self._problem.weighty_tasks
-        if len(targets) != len(tasks):
-            raise IKError("{count} targets for {tasks} tasks", count=len(targets), tasks=len(tasks))
-        targets = [task.moved(target).aim for task, target in zip(tasks, targets, strict=True)]
+        targets = self._aims(targets)
         system = self._system.aimed(targets)
         if self._targets:
             moved = [not np.array_equal(*pair) for pair in zip(targets, self._targets, strict=True)]
@@ -307,9 +301,24 @@ class Follower:
         self._system, self._moving = system, moving
         if system.choices is not None:
             self._choose(system.nearest(system.place(self._values), self._taken))
-        self._targets = [np.array(target) for target in targets]
+        self._targets = targets
         self._destination = self._search = None
         self._moved, self._arrived = True, False
+
+    def _aims(self, targets: Sequence[FloatArray]) -> list[FloatArray]:
+        """Targets as their tasks have them (IKError: they are not one for each, or one does not fit)."""
+        tasks = self._problem.weighty_tasks
+        check_list("targets are one for each task", targets, object)
+        if len(targets) != len(tasks):
+            raise IKError("{count} targets for {tasks} tasks", count=len(targets), tasks=len(tasks))
+        return [task.moved(target).aim for task, target in zip(tasks, targets, strict=True)]
+
+    def _check_pose(self, pose: Pose) -> None:
+        """Refuse what is no pose of the body (IKError)."""
+        check_one_pose("a follower", self._problem, pose)
+        wanted, got = (len(own.channels) for own in (self._pose, pose))
+        if got != wanted:
+            raise IKError("a pose of {wanted} joints is wanted, got {got}", wanted=wanted, got=got)
 
     def _choose(self, taken: IntArray) -> None:
         """Take given alternatives, (1, C)."""
@@ -329,7 +338,9 @@ class Follower:
 
     def _rests(self, targets: Sequence[FloatArray]) -> bool:
         """Whether targets are where they were the last time."""
-        return bool(self._targets) and all(map(np.array_equal, targets, self._targets))
+        check_list("targets are one for each task", targets, object)
+        same = bool(self._targets) and len(targets) == len(self._targets)
+        return same and all(map(np.array_equal, targets, self._targets))
 
     def _energy(self, system: System | None = None) -> Energy:
         """Of the pose."""

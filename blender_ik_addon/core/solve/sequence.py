@@ -13,19 +13,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, isnan
-from types import NoneType
 from typing import Final, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import BoolArray, FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray, frozen
 from ..engine.energy import Energy
 from ..engine.kernel import run
 from ..engine.motion import OVERLAP, Motion
 from ..engine.pops import Pop, pops_of
 from ..engine.restarts import AT_ONCE, searching
-from ..errors import IKError, check_type
+from ..errors import IKError, check_function
 from ..explain.explanation import Explanation, Reason
 from ..explain.reasons import explain
 from ..messages import Joined, Message
@@ -182,8 +181,7 @@ def solve_each(
 
 
 def _run(job: SequenceJob, progress: Callable[[float], bool | None] | None) -> SequenceSolution:
-    if not callable(progress):
-        check_type("progress is a function, or None", progress, NoneType)
+    check_function("progress", progress)
     for part in job.run():
         if progress is not None and progress(part):
             break
@@ -193,8 +191,8 @@ def _run(job: SequenceJob, progress: Callable[[float], bool | None] | None) -> S
 def _checked_times(times: npt.ArrayLike, frames: int) -> FloatArray:
     """Times of frames, (F,) [s] (IKError: they are no numbers, not as many as frames, or do not rise)."""
     try:
-        found = np.asarray(times, dtype=np.float64)
-    except (TypeError, ValueError):
+        found = frozen(times)
+    except IKError:
         raise IKError("times are one number for each frame [s], got {times!r}", times=times) from None
     if found.shape != (frames,) or not np.isfinite(found).all() or (np.diff(found) <= 0.0).any():
         raise IKError(
@@ -257,7 +255,7 @@ class SequenceJob:
                 frames=problem.frames,
                 pose_frames=frames,
             )
-        if cyclic not in (None, True, False):
+        if cyclic is not None and not (np.isscalar(cyclic) and cyclic in (True, False)):
             raise IKError("cyclic must be True, False or None, got {cyclic!r}", cyclic=cyclic)
         self._poses, self._options, self._motion, self._cyclic = poses, options, motion, cyclic
         self._skeleton = problem.skeleton

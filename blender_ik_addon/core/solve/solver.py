@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from types import NoneType
 from typing import NamedTuple, Unpack
 
 import numpy as np
@@ -36,7 +35,7 @@ from ..arrays import BoolArray, FloatArray, IntArray, frozen
 from ..engine.energy import Energy, State
 from ..engine.kernel import Plan, run
 from ..engine.restarts import searching
-from ..errors import IKError, check_type
+from ..errors import IKError, check_function
 from ..explain.explanation import Explanation
 from ..explain.reasons import explain
 from ..messages import Joined, Message, counted
@@ -189,8 +188,7 @@ def solve(
         IKError: The problem, pose and options do not fit together.
     """
     options = with_overrides(options, overrides)
-    if not callable(callback):
-        check_type("the callback is a function, or None", callback, NoneType)
+    check_function("the callback", callback)
     check_one_pose("solve", problem, pose)
     system = assemble(problem, pose[None])
     with one_thread:

@@ -6,7 +6,7 @@ The problem is assembled once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..arrays import FloatArray, IntArray
 from ..engine.kernel import run
-from ..errors import IKError, check_type
+from ..errors import IKError, check_function, check_list, check_switch, check_type
 from ..model.skeleton import Pose
 from ..problem.options import Overrides, SolverOptions, with_overrides
 from ..problem.problem import Problem
@@ -90,7 +90,10 @@ class Tracker:
             IKError: A name is unknown or that of several tasks, or a target does not fit its task; the pose
                 stays as it is.
         """
-        problem, system = self._changed(targets, weights or {})
+        check_function("the callback", callback)
+        if far is not None:
+            check_switch("far", far)
+        problem, system = self._changed(targets, {} if weights is None else weights)
         far = not self._follows if far is None else far
         with one_thread:
             solution = run(solving(system, self._pose, self._options, callback, far=far, kept=self._taken))
@@ -104,7 +107,7 @@ class Tracker:
     ) -> tuple[Problem, System]:
         """The problem with other targets and weights; it is assembled again only if a weight has changed."""
         tasks = list(self._problem.tasks)
-        check_type("targets are given by the names of their tasks, or one for each task", targets, Sized)
+        check_list("targets are given by the names of their tasks, or one for each task", targets, object)
         check_type("weights are given by the names of their tasks", weights, Mapping)
         for name, weight in weights.items():
             number = self._number(name)

@@ -27,11 +27,12 @@ from ..arrays import (
     check_whole,
     fault,
     frozen,
+    frozen_as,
     lengths,
     times,
     usable,
 )
-from ..errors import IKError, check_type
+from ..errors import IKError, check_switch, check_type
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism
 from ..model.rotation import matrix_from_quat
 from ..model.skeleton import Skeleton
@@ -95,11 +96,7 @@ class ArrayField:
             IKError: It is no array of numbers, has another shape, or numbers that cannot be solved.
         """
         where = f"{label}: {self._name}"
-        try:
-            array = frozen(given)
-        except IKError as error:
-            raise IKError(f"{where}: {error.message}") from None
-        array = self._converted(array)
+        array = self._converted(frozen_as(where, given))
         more = array.ndim - len(self.tail)
         if more not in range(self.by_frame + 1) or any(
             size not in (None, got) for size, got in zip(self.tail, array.shape[more:], strict=True)
@@ -268,7 +265,7 @@ class Task(ABC):
     def __post_init__(self) -> None:
         check_type("the name of a task is text", self.name, str)
         check_whole(f"{self.label}: priority", self.priority, 0)
-        check_type(f"{self.label}: preference is True or False", self.preference, bool, np.bool_)
+        check_switch(f"{self.label}: preference", self.preference)
         check_number(f"{self.label}: weight", self.weight, 0.0)
         check_number(f"{self.label}: softness", self.softness, 0.0)
         counts = [(name, count) for name, count in self._frame_counts().items() if count != 1]
@@ -307,8 +304,8 @@ class Task(ABC):
 
     @property
     def label(self) -> str:
-        """Name for messages."""
-        return self.name or self.noun.format_map(vars(self)) or type(self).__name__
+        """Name for messages, also of a task whose name is still to be checked."""
+        return str(self.name) or self.noun.format_map(vars(self)) or type(self).__name__
 
     @property
     def parts(self) -> tuple[Task, ...]:
@@ -365,7 +362,7 @@ class Task(ABC):
         Raises:
             IKError: They are not as many as the target has, or there is no target in any of them.
         """
-        given = np.asarray(frames, dtype=np.bool_)
+        given = frozen_as(f"{self.label}: frames", frames, np.bool_)
         if given.ndim != 1 or self.frames not in (None, 1, len(given)):
             count = "F" if self.frames in (None, 1) else self.frames
             raise IKError(f"{self.label}: frames have shape {given.shape}, wanted ({count},)")
@@ -623,11 +620,18 @@ def with_frames(arrays: Sequence[FloatArray], dimensions: int) -> list[FloatArra
     return [np.broadcast_to(array, (frames, *array.shape[1:])) for array in with_axis]
 
 
-def checked_axes(label: str, axes: Iterable[bool]) -> tuple[bool, ...]:
-    """Which of three axes are on, as truth values; `IKError` where they are none, or none is on."""
-    on = tuple(axes) if isinstance(axes, Iterable) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
-    if len(on) != 3 or not all(np.ndim(one) == 0 and one in (False, True) for one in on) or not any(on):
-        raise IKError(f"{label}: at least one of three axes must be on, each is True or False, got {axes}")
+def checked_axes(
+    label: str, axes: Iterable[bool], count: int = 3, *, may_be_off: bool = False
+) -> tuple[bool, ...]:
+    """Which axes are on, as truth values; `IKError` where they are none, or none is on that must be."""
+    try:
+        on = tuple(axes)
+    except TypeError:
+        on = ()
+    known = len(on) == count and all(np.ndim(one) == 0 and one in (False, True) for one in on)
+    if not known or not (may_be_off or any(on)):
+        which = f"{count} axes are on or off" if may_be_off else f"at least one of {count} axes must be on"
+        raise IKError(f"{label}: {which}, each is True or False, got {axes}")
     return tuple(map(bool, on))
 
 

@@ -10,10 +10,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, alike
-from ..errors import IKError
+from ..errors import IKError, check_list
 from ..model.mechanism import Mechanism, PosedMechanism
 from ..model.skeleton import CHANNELS, Skeleton
-from .base import ArrayField, Rows, Task, with_frames
+from .base import ArrayField, Rows, Task, checked_axes, with_frames
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -36,8 +36,10 @@ class StayNear(Task):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.axes) != CHANNELS:
-            raise IKError(f"{self.label}: axes must be {CHANNELS} switches, got {len(self.axes)}")
+        object.__setattr__(self, "axes", checked_axes(self.label, self.axes, CHANNELS, may_be_off=True))
+        if self.over is not None:
+            check_list(f"{self.label}: over is a list of joints, or None", self.over, str, int, np.integer)
+            object.__setattr__(self, "over", tuple(self.over))
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when shape or joints do not fit."""

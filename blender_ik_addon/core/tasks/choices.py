@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import BoolArray, FloatArray, IntArray, alike, check_number
-from ..errors import IKError, check_type
+from ..errors import IKError, check_list, check_type
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism, summed
 from ..model.skeleton import Skeleton
 from .base import Rows, Task
@@ -57,6 +57,7 @@ class OneOf(Task):
                     "one is an angle, the other a length"
                 )
         check_number(f"{self.label}: margin", self.margin, 0.0)
+        object.__setattr__(self, "margin", float(self.margin))
         counts = dict.fromkeys(own.frames for own in self.alternatives if own.frames not in (None, 1))
         if len(counts) > 1:
             first, second, *_ = counts
@@ -119,6 +120,7 @@ class OneOf(Task):
     def moved(self, target: Sequence[npt.ArrayLike] | FloatArray) -> Self:  # type: ignore[override]
         """The same task with other targets, one for each alternative along the first axis."""
         count = len(self.alternatives)
+        check_list(f"{self.label}: targets are one for each alternative", target, object)
         if len(target) != count:
             raise IKError(f"{self.label}: got {len(target)} targets for {count} alternatives")
         pairs = zip(self.alternatives, target, strict=True)

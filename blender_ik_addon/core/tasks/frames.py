@@ -14,7 +14,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 
 from ..arrays import FloatArray, IntArray, alike, check_number, frozen, times
-from ..errors import IKError
+from ..errors import IKError, check_type
 from ..model.mechanism import Hessian, Mechanism, PosedMechanism
 from ..model.rotation import left_jacobian_inverse, log_hessian, rotvec_from_matrix
 from ..model.skeleton import Skeleton
@@ -300,6 +300,8 @@ class OnPlane(JointTask):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_number(f"{self.label}: offset", self.offset)
+        object.__setattr__(self, "offset", float(self.offset))
+        check_type(f"{self.label}: side is text", self.side, str)
         if self.side not in tuple(Side):
             raise IKError(f"{self.label}: side must be one of {', '.join(Side)}, got {self.side!r}")
         object.__setattr__(self, "side", Side(self.side))

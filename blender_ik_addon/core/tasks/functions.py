@@ -134,7 +134,7 @@ class KeepDistance(JointTask):
     def label(self) -> str:
         """Name for messages."""
         to = "" if self.other is None else f" to {self.other}"
-        return self.name or f"distance of {self.joint}{to}"
+        return str(self.name) or f"distance of {self.joint}{to}"
 
     def check(self, skeleton: Skeleton) -> None:
         """Raise `IKError` when a joint does not exist, or both are the same point."""
