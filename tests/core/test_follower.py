@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from blender_ik_addon.core import (
+    AimAt,
     IKError,
+    MatchOrientation,
     OneOf,
     Pose,
     Problem,
@@ -241,6 +243,18 @@ def test_it_tells_the_goal_of_several_that_it_settles_on():
         if (found := returning.return_to(aims, follower.pose)).final:
             break
     assert found.status is Status.REACHED and found.errors[0].taken == "other"
+
+
+def test_alternatives_of_several_kinds_come_to_rest():
+    """Their targets are no one array: a place that is looked at and an orientation."""
+    chain = builders.planar(3)
+    look = AimAt("joint.2", target=np.array([5.0, 3.0, 0.0]), axis=np.array([0.0, 1.0, 0.0]))
+    turn = MatchOrientation("joint.2", target=np.diag([-1.0, -1.0, 1.0]))
+    problem = Problem(chain, (OneOf((look, turn)),))
+    follower, aims = Follower(problem, Pose.rest(chain), options()), [task.aim for task in problem.tasks]
+    found = arrive(follower, aims)
+    assert found.final and found.status is Status.REACHED
+    assert follower.arrive(aims).final
 
 
 def test_a_body_on_its_way_goes_on_where_fixed_channels_change():

@@ -295,7 +295,7 @@ class Follower:
         targets = self._aims(targets)
         system = self._system.aimed(targets)
         if self._targets:
-            moved = [not np.array_equal(*pair) for pair in zip(targets, self._targets, strict=True)]
+            moved = [not _alike(*pair) for pair in zip(targets, self._targets, strict=True)]
             self._set_apart(self._apart | moved)
         moving = self._moving.aimed(targets)
         self._system, self._moving = system, moving
@@ -340,7 +340,7 @@ class Follower:
         """Whether targets are where they were the last time."""
         check_list("targets are one for each task", targets, object)
         same = bool(self._targets) and len(targets) == len(self._targets)
-        return same and all(map(np.array_equal, targets, self._targets))
+        return same and all(map(_alike, targets, self._targets))
 
     def _energy(self, system: System | None = None) -> Energy:
         """Of the pose."""
@@ -375,3 +375,10 @@ class Follower:
         rests = Status.REACHED if self._on_targets else Status.SETTLED
         status = Status.MAX_ITERATIONS if moving else rests
         return Followed(self._pose, tasks, iterations, status, final)
+
+
+def _alike(one: FloatArray | Sequence[FloatArray], other: FloatArray | Sequence[FloatArray]) -> bool:
+    """Whether targets are the same; those of alternatives may be of several kinds."""
+    if isinstance(other, list):
+        return len(one) == len(other) and all(map(np.array_equal, one, other))
+    return np.array_equal(one, other)
