@@ -128,6 +128,23 @@ def test_a_bake_that_is_repeated_keys_the_same_where_hips_are_out_of_reach(shot:
     assert np.abs(baked[1] - baked[0]).max() < 1e-5 > np.abs(baked[2] - baked[0]).max()
 
 
+def test_hips_stay_in_axes_that_are_not_asked_for() -> None:
+    """What they prefer is where they are led, but only as far as their effector alone says that."""
+    figure = basic_human_metarig()
+    posing.setup_character(figure)
+    hips = figure.poise.effectors["hips"]
+    hips.state, hips.position_axes = 'REACH', (False, False, True)
+    for entry in figure.poise.effectors:
+        entry.enabled = entry.name == "hips"
+    move(figure, {"hips": ((0.4, 0.2, 0.1), STILL)})
+    bone = figure.pose.bones[hips.bone]
+    before = np.array(bone.matrix)
+    assert posing.solve_pose(figure).reached
+    after = np.array(bone.matrix)
+    assert after[2, 3] - before[2, 3] == pytest.approx(0.1, abs=1e-4)
+    assert np.abs(after - before)[:2].max() < 1e-4
+
+
 def test_what_matters_more_is_met_in_a_bake_as_in_a_solve_however_far_a_lower_level_pulls() -> None:
     """The chest is keyed where it was; weak levels would miss the hand by 14 cm for its sake."""
     figure = basic_human_metarig()

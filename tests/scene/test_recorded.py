@@ -427,6 +427,26 @@ def test_a_correction_near_the_end_of_a_loop_goes_on_at_its_other_end(at: int, f
     assert offsets()[0 if at < 0 else -1] == 0.0
 
 
+def test_corrections_on_both_sides_of_a_seam_close(figure: Any) -> None:
+    """The second one takes away where the first one had ended, at both ends alike."""
+    posing.targets_from_animation(figure)
+    hand = figure.poise.effectors["hand.L"].target
+    for at, way in ((FRAMES[2], 0.1), (FRAMES[-2], -0.05)):
+        bpy.context.scene.frame_set(at)
+        hand.location.z += way
+        posing.correct(figure, ease_in=4.0, ease_out=4.0, loop=True)
+    ends = []
+    for frame in (FRAMES[0], FRAMES[-1]):
+        for beside in (-0.25, 0.0, 0.25):
+            bpy.context.scene.frame_set(frame - (beside < 0.0), subframe=beside % 1.0)
+            ends.append(hand.delta_location.z)
+    assert ends[:3] == pytest.approx(ends[3:], abs=SAME) and np.abs(ends).max() > 1e-3
+    # A range that is not there has no other end.
+    figure.poise.bake_loop, figure.poise.bake_range = True, 'PREVIEW'
+    hand.location.z += 0.1
+    assert posing.correct(figure).effectors == ("hand.L",)
+
+
 def test_the_command_line_keys_targets(tmp_path: Path) -> None:
     recorded()
     clip, output = str(tmp_path / "clip.blend"), str(tmp_path / "out.blend")

@@ -523,7 +523,8 @@ def _spread(energy: Energy, values: FloatArray, coupling: Coupling, fixed: int) 
     own, better = energy.energies(energy.at(values)), list[IntArray]()
     for side in (-1, 1):
         beside = np.clip(frames + side, 0, len(values) - 1)
-        away = np.abs(values[beside] - values).max(axis=1, initial=0.0)
+        steps = energy.unturned((values[beside] - values) * energy.weight) / energy.weight
+        away = np.abs(steps / energy.system.units).max(axis=1, initial=0.0)
         less = energy.energies(energy.at(values[beside])) < own - WORTH
         better.append(beside[less & (away > ROUGH) & (frames >= fixed)])
     numbers = np.unique(np.concatenate(better))

@@ -358,6 +358,7 @@ class BakeJob(Job[BakeReport]):
         self._keyed = self._written
         self._put_back()
         noted = GroupSnapshot(settings)
+        self._undo.callback(self._restore, lambda own: own.update_tag())
         self._undo.callback(self._restore, lambda own: noted.restore(settings_of(own)))
         note_where_held(armature_object, self._all_held)
         note_pose_held(armature_object, self._to.span)

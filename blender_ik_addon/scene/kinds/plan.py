@@ -11,7 +11,7 @@ import numpy as np
 from ...core import IKError, Problem, Skeleton, Task
 from ...core.arrays import BoolArray, FloatArray
 from ...core.messages import Joined, Message
-from ...core.model.rotation import euler_from_matrix_near
+from ...core.model.rotation import continuous_euler, euler_from_matrix_near
 from .frame_data import FrameData, orientations
 from .kinds import KINDS, Both, Effector, Goal, OverSupport, Stay
 
@@ -132,13 +132,13 @@ def make_plan(
     chains = [(goal, goal.effector.chain(skeleton)) for goal in active if goal.effector.weight > 0.0]
     reached = {joint for _, joints in chains for joint in joints}
     usual, stiffness = skeleton.preferred.copy(), skeleton.stiffness.copy()
-    for goal in active:
-        joint = skeleton.index(goal.effector.bone)
-        if np.isnan(usual[joint]).any() and _says_where(goal):
-            led = _channels_where_led(goal, joint)
-            usual[joint] = np.where(np.isnan(usual[joint]), led, usual[joint])
     every = (len(frames), *usual.shape)
     preferred = np.full(every, np.nan) if recorded is None else recorded.copy()
+    for goal in active:
+        joint = skeleton.index(goal.effector.bone)
+        nowhere = np.isnan(preferred[:, joint]) & np.isnan(usual[joint]) & (goal.part > 0.0)
+        if nowhere.any() and _says_where(goal):
+            preferred[:, joint] = np.where(nowhere, _channels_where_led(goal, joint), preferred[:, joint])
     others = [(goal, joints) for goal, joints in chains if goal not in stays]
     share, without = (
         _shares([(goal.part, joints) for goal, joints in some], *every[:2]) for some in (chains, others)
@@ -242,28 +242,30 @@ def _way(skeleton: Skeleton, begin: FloatArray, end: FloatArray) -> FloatArray:
 
 
 def _says_where(goal: Goal) -> bool:
-    """Whether a goal asks for one place of its bone, and how it is turned there."""
+    """Whether a goal alone says where its bone is and how it is turned: it is held, or led about all axes."""
     own = goal.effector
-    asks = goal.position and goal.orientation and not goal.several and own.weight > 0.0
-    return bool(own.anchors) if own.follows else asks
+    if own.follows:
+        return bool(own.anchors)
+    led = goal.position and goal.orientation and not goal.several and own.weight > 0.0
+    return led and all(own.position_axes) and all(own.orientation_axes)
 
 
 def _channels_where_led(goal: Goal, joint: int) -> FloatArray:
-    """Channels with which a joint is where it is asked for, in the first frame, (6,) [m, rad].
+    """Channels with which a joint is where it is led or held, (F, 6) [m, rad].
 
     Hips have no preferred place but that: else they would prefer to stay where each solve has left them.
     """
     frames = goal.frames
     skeleton, parent = frames.skeleton, int(frames.skeleton.parents[joint])
-    world_from_parent = frames.world_from_armature[0]
-    if parent >= 0:
-        world_from_parent = frames.world_from_joint[0, parent]
-    held = goal.targets[0, 0].copy()
-    held[:3, 3] -= held[:3, :3] @ np.array(goal.effector.point)
-    local = np.linalg.inv(world_from_parent @ skeleton.rest[joint]) @ held
-    near = frames.pose.rotation[0, joint]
-    angles = euler_from_matrix_near(orientations(local), int(skeleton.orders[joint]), near)
-    return np.concatenate([local[:3, 3], angles])
+    world_from_parent = frames.world_from_armature if parent < 0 else frames.world_from_joint[:, parent]
+    place = goal.targets[:, 0].copy()
+    place[:, :3, :3] = orientations(place)
+    scale = np.cbrt(np.linalg.det(frames.world_from_joint[:, joint, :3, :3]))
+    place[:, :3, 3] -= scale[:, None] * (place[:, :3, :3] @ np.array(goal.effector.point))
+    local = np.linalg.inv(world_from_parent @ skeleton.rest[joint]) @ place
+    order = int(skeleton.orders[joint])
+    angles = euler_from_matrix_near(orientations(local), order, frames.pose.rotation[0, joint])
+    return np.concatenate([local[:, :3, 3], continuous_euler(angles, order)], axis=1)
 
 
 def preferred_poses(active: Sequence[Goal], prefers: bool) -> list[Stay]:

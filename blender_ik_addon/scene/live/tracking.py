@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...core import OneOf, Pose, Problem, Skeleton, SolverOptions, Task
-from ...core.arrays import FloatArray
+from ...core.arrays import BoolArray, FloatArray
 from ...core.solve.follower import MOVING_TURN, Followed, Follower
 from ...core.solve.tracker import Tracker
 from ..kinds.frame_data import FrameData
@@ -54,7 +54,7 @@ class Tracked:
         tasks = tuple(task if task.frames is None else task.at_frame(0) for task in weighty)
         if before is not None and not (
             before.bends_alike(plan.skeleton)
-            and same(plan.preferred, before.preferred)
+            and same(_known(plan.preferred), _known(before.preferred))
             and options == before.options
             and before.asks_for(tasks)
         ):
@@ -63,6 +63,7 @@ class Tracked:
             before is not None
             and isinstance(before.solver, kind)
             and plan.skeleton is before.skeleton
+            and same(plan.preferred, before.preferred)
             and before._stands(frames.pose[0])
         ):
             return replace(before, tasks=tasks)
@@ -116,6 +117,11 @@ class Tracked:
         return np.array_equal(own.channels[held], pose.channels[held]) and np.array_equal(
             own.scale, pose.scale
         )
+
+
+def _known(preferred: FloatArray | None) -> BoolArray | None:
+    """Which channels a plan prefers to be somewhere, (F, n, 6)."""
+    return None if preferred is None else ~np.isnan(preferred)
 
 
 def same(first: Any, second: Any) -> bool:

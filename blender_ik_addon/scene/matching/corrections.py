@@ -7,6 +7,7 @@ and the Graph Editor, and to mute or remove its F-curves takes it back.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import bpy
@@ -65,8 +66,7 @@ def correct(
         loop: Whether the range of the bake is a loop; by default as in the settings.
 
     Raises:
-        IKError: No target was moved, one has no keys, or cannot be keyed, or a loop has no range; everything
-            is as before then.
+        IKError: No target was moved, one has no keys, or cannot be keyed; everything is as before then.
     """
     check_present(armature_object)
     settings, render = settings_of(armature_object), bpy.context.scene.render
@@ -77,7 +77,9 @@ def correct(
     check_number("ease_out", after, 0.0, above=True)
     rounds = [0.0]
     if settings.bake_loop if loop is None else loop:
-        rounds = _rounds(bake_range(armature_object), before, after)
+        # A range that is not there yet, such as keys to be selected, has no other end.
+        with suppress(IKError):
+            rounds = _rounds(bake_range(armature_object), before, after)
     meant = chosen_rows(armature_object, effectors)
     rows, notes = able_targets(armature_object, meant, moved=True, keyed=True)
     moved = [row for row in rows if _offsets(settings.effectors[row])]
@@ -240,17 +242,24 @@ def _correct(entry: Any, before: float, after: float, *, rounds: FloatArray) -> 
             continue
         base = np.array(getattr(target, delta), dtype=np.float64)
         for index, value in enumerate(offsets[delta].tolist()):
-            for at in (time + rounds).tolist():
-                _key_eased(target, (delta, index), at, value, (at - before, at + after), float(base[index]))
+            ends = time - before, time + after
+            _key_eased(target, (delta, index), time, value, ends, float(base[index]), rounds=rounds)
         getattr(target, delta)[:] = offsets[delta].tolist()
         keyed = sample_channels(target, [(path, index) for index in range(width)], [time])[0]
         getattr(target, path)[:] = keyed.tolist()
 
 
 def _key_eased(
-    target: Any, channel: Channel, at: float, value: float, ends: tuple[float, float], base: float
+    target: Any,
+    channel: Channel,
+    at: float,
+    value: float,
+    ends: tuple[float, float],
+    base: float,
+    *,
+    rounds: FloatArray,
 ) -> None:
-    """Key a value of an offset at a time of F-curves, eased from one time and to another.
+    """Key a value of an offset at a time of F-curves, eased from one time and to another, and so much later.
 
     Where it has no keys yet it eases from `base` and to it.
     """
@@ -266,6 +275,11 @@ def _key_eased(
         elif near[outermost] and near.sum() == 1 and np.isclose(values[outermost], rest, atol=MOVED):
             # It ends the ease of the correction before, which this one goes beyond.
             dropped[outermost], keys[end] = True, rest
-    if curve is not None and dropped.any():
-        assign_keys(curve, {name: column[~dropped] for name, column in read_keys(curve).items()})
-    insert_keys(target, channel, keys, CORRECTION)
+    for later in rounds.tolist():
+        if dropped.any():
+            curve = own_curves(target)[channel]
+            known = read_keys(curve)
+            gone = [within(known["co"][:, 0], time + later, time + later) for time in times[dropped]]
+            kept = ~np.logical_or.reduce(gone)
+            assign_keys(curve, {name: column[kept] for name, column in known.items()})
+        insert_keys(target, channel, {time + later: own for time, own in keys.items()}, CORRECTION)

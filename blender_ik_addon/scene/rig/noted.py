@@ -36,6 +36,7 @@ from ...core.arrays import BoolArray, FloatArray, alike
 from ...core.model.rotation import euler_within, matrix_from_euler, matrix_from_quat, quat_from_matrix
 from ..animation.fcurves import (
     bone_path,
+    driven_channels,
     is_moved,
     own_curves,
     played_channels,
@@ -377,6 +378,9 @@ def _changed_by_others(armature_object: Object) -> BoolArray:
     changed = note.changed(pose)
     if not changed.any():
         return changed
+    # What a driver moves nobody has posed.
+    driven = driven_channels(armature_object)
+    changed[changed] = [channel not in driven for channel in channels_told(armature_object, changed)]
     channels, played = channels_told(armature_object, changed), np.zeros_like(changed)
     as_keyed = channels_as_keyed(armature_object, channels)
     played[changed] = [channel in as_keyed for channel in channels]
@@ -552,7 +556,7 @@ def note_pose_held(armature_object: Object, span: tuple[float, float] = (-np.inf
         span: The first and the last time that Poise has keyed: keys of others beside them stay theirs.
     """
     theirs = None
-    if not span[0] <= present_time() <= span[1]:
+    if not within(np.array([present_time()]), *span).all():
         theirs, keyed = _changed_by_others(armature_object), own_curves(armature_object)
         theirs[theirs] = [channel in keyed for channel in channels_told(armature_object, theirs)]
     note_posed(armature_object, but=theirs)
