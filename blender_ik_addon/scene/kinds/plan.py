@@ -260,7 +260,8 @@ def _channels_where_led(goal: Goal, joint: int) -> FloatArray:
     world_from_parent = frames.world_from_armature if parent < 0 else frames.world_from_joint[:, parent]
     place = goal.targets[:, 0].copy()
     place[:, :3, :3] = orientations(place)
-    scale = np.cbrt(np.linalg.det(frames.world_from_joint[:, joint, :3, :3]))
+    # Not that of the bone as it is shown, whose rounding changes with the pose.
+    scale = frames.scale * np.cbrt(np.prod(frames.pose.scale[:, joint], axis=1))
     place[:, :3, 3] -= scale[:, None] * (place[:, :3, :3] @ np.array(goal.effector.point))
     local = np.linalg.inv(world_from_parent @ skeleton.rest[joint]) @ place
     order = int(skeleton.orders[joint])
