@@ -68,6 +68,17 @@ def key(figure: Any, *frames: int) -> None:
                 entry.target.keyframe_insert(path, frame=frame)
 
 
+def hanging(*, poles: bool = False) -> Any:
+    """A figure that is set up, its arms hanging, with targets that turn by Euler angles."""
+    figure: Any = basic_human_metarig()
+    posing.setup_character(figure, poles=poles)
+    for entry in figure.poise.effectors:
+        entry.target.rotation_mode = 'XYZ'
+    bpy.context.view_layer.update()
+    move(figure, HANGING)
+    return figure
+
+
 def played(figure: Any) -> np.ndarray:
     """Matrices of the bones in their own channels, (frames, bones, 4, 4)."""
     poses = []
@@ -86,12 +97,7 @@ def turns(figure: Any) -> np.ndarray:
 @pytest.mark.parametrize("poles", [False, True])
 @pytest.mark.parametrize("shot", SHOTS)
 def test_key_poses_are_baked_without_a_pop_and_feet_stay(shot: str, poles: bool) -> None:
-    figure = basic_human_metarig()
-    posing.setup_character(figure, poles=poles)
-    for entry in figure.poise.effectors:
-        entry.target.rotation_mode = 'XYZ'
-    bpy.context.view_layer.update()
-    move(figure, HANGING)
+    figure = hanging(poles=poles)
     key(figure, FIRST, BEGINS)
     move(figure, SHOTS[shot])
     key(figure, ENDS, LAST)
@@ -110,12 +116,7 @@ def test_key_poses_are_baked_without_a_pop_and_feet_stay(shot: str, poles: bool)
 )
 def test_a_bake_that_is_repeated_keys_the_same_where_hips_are_out_of_reach(shot: str) -> None:
     """Hips that are led somewhere preferred where the bake before had left them, and crept on each time."""
-    figure = basic_human_metarig()
-    posing.setup_character(figure)
-    for entry in figure.poise.effectors:
-        entry.target.rotation_mode = 'XYZ'
-    bpy.context.view_layer.update()
-    move(figure, HANGING)
+    figure = hanging()
     move(figure, {"hips": ((0.0, 0.0, 0.06), (0.0, 0.0, 0.0))})
     key(figure, FIRST, BEGINS)
     move(figure, SHOTS[shot])
@@ -147,12 +148,7 @@ def test_hips_stay_in_axes_that_are_not_asked_for() -> None:
 
 def test_what_matters_more_is_met_in_a_bake_as_in_a_solve_however_far_a_lower_level_pulls() -> None:
     """The chest is keyed where it was; weak levels would miss the hand by 14 cm for its sake."""
-    figure = basic_human_metarig()
-    posing.setup_character(figure)
-    for entry in figure.poise.effectors:
-        entry.target.rotation_mode = 'XYZ'
-    bpy.context.view_layer.update()
-    move(figure, HANGING)
+    figure = hanging()
     key(figure, FIRST, BEGINS)
     move(
         figure,

@@ -11,9 +11,9 @@ lead in the frames before and after, the way of least energy is taken, by dynami
 jumps, or misses much more than its frames alone, was lost between frames far apart. Another one begins with
 the same search among all frames, with restarts; if that does not help, one more looks for calmer ways.
 
-**Where targets rest** a descent can leave frames in different minima. If one has less energy with the pose of
-the frame beside it, such poses are candidates for all frames, and the descent goes on from the way of least
-energy.
+**Frames beside each other** can be left in different minima, above all where targets rest. If one has less
+energy with the pose of the frame beside it, such poses are candidates for all frames, and the descent goes on
+from the way of least energy.
 
 **Choices** between alternatives are made before, by motions that take the same ones in all frames, in frames
 far apart too. Between these the way of least energy is taken, by dynamic programming as well.
