@@ -109,8 +109,8 @@ def make_plan(
     makes them turn less than other bones. Bones that nothing else moves get a task and are exactly there.
     Between other levels the pose is a task for all its bones, which takes longer.
 
-    With a recorded motion its poses are preferred, and what follows goes along with it. Otherwise bones with a
-    free location, as hips, prefer where an effector of their own leads or holds them.
+    With a recorded motion its poses are preferred, and what follows goes along with it. Otherwise bones with
+    a free location, as hips, prefer where an effector of their own leads or holds them.
 
     An influence also leads what joints prefer from what is there to that, so that a motion begins where
     an effector begins to take part; that of a pose leads from what is preferred without it.
